@@ -54,6 +54,11 @@ test("the file's faults are told at the start, with all others", () => {
   expect(faults.join("\n")).toContain("OTP_PRICES_FILE /prices/0/country must be a country");
   expect(faults.join("\n")).toContain("OTP_PRICES_FILE /prices/0/per_segment is missing.");
   expect(faults.join("\n")).toContain("OTP_MAX_ATTEMPTS must be at least 1.");
+  const again = '{"currency":"EUR","currency":"USD","prices":[{"country":"*","per_segment":"1","per_segment":"2"}]}';
+  expect(parsed({}, () => again).faults).toEqual([
+    "OTP_PRICES_FILE /currency is given twice.",
+    "OTP_PRICES_FILE /prices/0/per_segment is given twice.",
+  ]);
   const gone = parsed({}, () => {
     throw Object.assign(new Error("no"), { code: "ENOENT" });
   });

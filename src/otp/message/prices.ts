@@ -5,7 +5,7 @@
 import { getCountries } from "libphonenumber-js/max";
 import * as v from "valibot";
 import { channels, type Channel } from "../channel.ts";
-import { object, readJsonText } from "../json-file.ts";
+import { below, givenTwice, object, readJsonText } from "../json-file.ts";
 
 /** What one price is for. */
 export interface Priced {
@@ -87,7 +87,6 @@ const fileShape = v.pipe(
   }),
 );
 
-const below = (pointer: string, key: string) => `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 /** A name of the file's own is told as far as it is one that could have been meant. */
 const keyOf = (key: unknown) => (/^[\w$-]{1,40}$/.test(String(key)) ? String(key) : "…");
 
@@ -95,11 +94,12 @@ const keyOf = (key: unknown) => (/^[\w$-]{1,40}$/.test(String(key)) ? String(key
 export function readPrices(json: string): ReadPrices {
   const read = readJsonText(json, fileCharsMax);
   if (!read.ok) return { prices: undefined, faults: [read.rest] };
+  const repeated = read.repeated.map((pointer) => `${pointer} ${givenTwice}`);
   const parsed = v.safeParse(fileShape, read.value);
-  if (!parsed.success) return { prices: undefined, faults: faultsOf(parsed.issues) };
+  if (!parsed.success) return { prices: undefined, faults: [...repeated, ...faultsOf(parsed.issues)] };
   const { currency, prices } = parsed.output;
-  const twins = twinsOf(prices);
-  if (twins.length > 0) return { prices: undefined, faults: twins };
+  const wrong = [...repeated, ...twinsOf(prices)];
+  if (wrong.length > 0) return { prices: undefined, faults: wrong };
   return { prices: { currency, priceOf: finder(prices) }, faults: [] };
 }
 

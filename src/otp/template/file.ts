@@ -4,7 +4,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import * as v from "valibot";
-import { object, readJsonText } from "../json-file.ts";
+import { givenTwice, object, readJsonText } from "../json-file.ts";
 import { builtInTemplates } from "./built-in.ts";
 import { faultsOfText, findingsOf } from "./lint.ts";
 import { createTemplates, fallbacksOf, type Templates } from "./choice.ts";
@@ -118,9 +118,12 @@ export function parseTemplates(json: string, brand: string): ParsedTemplates {
   const read = readJsonText(json, fileCharsMax);
   if (!read.ok) return { ...nothing, faults: [read.rest] };
   const file = v.safeParse(fileShape, read.value);
-  if (!file.success) return { ...nothing, faults: file.issues.map((issue) => sentence([], issue, "")) };
+  const repeated = read.repeated.map((pointer) => `${pointer} ${givenTwice}`);
+  if (!file.success) {
+    return { ...nothing, faults: [...repeated, ...file.issues.map((issue) => sentence([], issue, ""))] };
+  }
 
-  const faults: string[] = [];
+  const faults = repeated;
   const warnings: string[] = [];
   const own: Template[] = [];
   const names = new Map<Template, string>();

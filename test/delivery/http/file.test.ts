@@ -228,6 +228,21 @@ describe("what stands in the wrong place or form", () => {
       (p) => (p.body.lang = "{locale_name}"),
     ],
     [
+      "a word that means two things",
+      "reports/undelivered/0 is one of delivered, too",
+      (p) => (p.reports.undelivered = p.reports.delivered),
+    ],
+    [
+      "a header that is the secret's",
+      "headers/x-api-KEY is the header that auth writes",
+      (p) => (p.headers = { "x-api-KEY": "1" }),
+    ],
+    [
+      "a header in two spellings",
+      "headers/x-a is given twice, in other letters",
+      (p) => (p.headers = { "X-A": "1", "x-a": "2" }),
+    ],
+    [
       "a lone brace",
       "body/msg has a brace that belongs to no placeholder such as {to}",
       (p) => (p.body.msg = "{text} {"),
@@ -236,6 +251,18 @@ describe("what stands in the wrong place or form", () => {
     const file = changed(({ providers }) => change(providers[0]));
     const at = fault.startsWith("name") ? "/providers/1/" : `${first}/`;
     expect(faultsOf(file)).toContain(at + fault);
+  });
+
+  test("names that come again in their object are told, each of them, in whatever way they are written", () => {
+    const written = JSON.stringify(acme)
+      .replace('"content":', '"refus\\u0065d":[],"content":')
+      .replace('"to":', '"a/b~":"]}\\"a,","a/b~":"{\\"to\\":","to":')
+      .replace('"providers":', '"providers":[],"providers":');
+    expect(readHttpProviders(written, providerNames).faults).toEqual([
+      "/providers is given twice",
+      "/providers/0/refused is given twice",
+      "/providers/0/body/a~1b~0 is given twice",
+    ]);
   });
 
   test("all faults are told at once, those of the shape and those between parts", () => {

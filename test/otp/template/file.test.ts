@@ -89,6 +89,7 @@ describe("a file is refused that", () => {
     ["has a comma too many", '{"texts": [],}', ["is not JSON (line 1 column 14)"]],
     ["is a list", "[]", ['must be an object such as {"texts": []}']],
     ["is null", "null", ['must be an object such as {"texts": []}']],
+    ["has its texts twice", '{"texts":[],"texts":[]}', ["/texts is given twice"]],
     ["misspells texts", '{"text":[]}', ['has the unknown entry "text"']],
     ["has texts by name", '{"texts":{}}', ["texts must be a list"]],
     ["is larger than 256 KiB", `{"texts":[]${" ".repeat(262_144)}}`, ["is larger than 256 KiB"]],

@@ -3,8 +3,7 @@
  * each as a JSON pointer and a sentence. docs/providers.md tells the format.
  */
 import * as v from "valibot";
-import { readJsonText } from "../../../otp/json-file.ts";
-import { below } from "./pointer.ts";
+import { below, givenTwice, readJsonText } from "../../../otp/json-file.ts";
 import { faultsBetween, itemsOf, own, type Fault } from "./rules.ts";
 import { expand, presetNames } from "./preset.ts";
 import { entryShape, fileShape, nameForm, type Declaration } from "./shape.ts";
@@ -31,6 +30,7 @@ export function readHttpProviders(json: string, builtIn: readonly string[]): Rea
   const entries = itemsOf(own(read.value, "providers")).map((entry, i) => readEntry(entry, below("/providers", i)));
   const names = entries.map(({ name }) => name);
   const faults = [
+    ...read.repeated.map((pointer) => ({ pointer, rest: givenTwice })),
     ...(file.issues ?? []).map((issue) => faultOf(issue, "")),
     ...entries.flatMap((entry) => entry.faults),
     ...faultsOfNames(names, builtIn),

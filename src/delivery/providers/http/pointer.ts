@@ -16,11 +16,6 @@ export function lookUp(value: unknown, pointer: string): unknown {
   return found;
 }
 
-/** The pointer to what is called `name` below another one. Pure. */
-export function below(pointer: string, name: string | number): string {
-  return `${pointer}/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
-}
-
 function stepsOf(pointer: string): string[] {
   return pointer
     .split("/")

@@ -3,7 +3,7 @@
  * `vars`, and may replace any other part of it.
  */
 import { readOwnFile } from "../../../own-files.ts";
-import { below } from "./pointer.ts";
+import { below } from "../../../otp/json-file.ts";
 import { own, type Fault } from "./rules.ts";
 
 export const presetNames = [

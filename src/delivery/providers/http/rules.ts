@@ -2,8 +2,8 @@
  * What holds between the parts of a declaration: which placeholders there are, where they may stand, and what goes with what. It
  * looks at the file as it is, so that these faults are told beside those of its shape.
  */
+import { below } from "../../../otp/json-file.ts";
 import { builtInPlaceholders, isXml, partsOf, placeholdersIn } from "./placeholders.ts";
-import { below } from "./pointer.ts";
 
 /** What is wrong at a pointer, as the rest of a sentence. */
 export interface Fault {
@@ -35,6 +35,7 @@ export function faultsBetween(entry: unknown, pointer: string): Fault[] {
     ...faultsOfPlaceholders(entry, pointer, [...inRequest, ...speech.texts]),
     ...faultsOfSpeech(entry, pointer, inRequest),
     ...faultsOfMethod(entry, pointer),
+    ...faultsOfHeaders(entry, pointer),
     ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
     ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
       const at = below(below(pointer, "refused"), i);
@@ -191,6 +192,19 @@ function faultsOfMethod(entry: unknown, pointer: string): Fault[] {
   return isBodiless ? [{ pointer: below(pointer, "method"), rest: "GET goes with the content query alone" }] : [];
 }
 
+/** One header in two spellings, or of two places: the gateway would get both, or either. */
+function faultsOfHeaders(entry: unknown, pointer: string): Fault[] {
+  const auth = own(entry, "auth");
+  const secret = own(auth, "kind") === "header" ? String(own(auth, "name")).toLowerCase() : undefined;
+  const names = Object.keys((own(entry, "headers") as object | undefined) ?? {});
+  return names.flatMap((name, i) => {
+    const [at, spelt] = [below(below(pointer, "headers"), name), name.toLowerCase()];
+    if (spelt === secret) return [{ pointer: at, rest: "is the header that auth writes" }];
+    const isTwin = names.slice(0, i).some((other) => other.toLowerCase() === spelt);
+    return isTwin ? [{ pointer: at, rest: "is given twice, in other letters" }] : [];
+  });
+}
+
 function faultsOfAnswer(rule: unknown, pointer: string): Fault[] {
   const has = (name: string) => own(rule, name) !== undefined;
   const faults: Fault[] = [];
@@ -220,6 +234,7 @@ function faultsOfReports(reports: unknown, pointer: string): Fault[] {
   if (timestamp === undefined && over.includes("timestamp")) {
     faults.push({ pointer: below(at, "timestamp"), rest: "is missing: it names the header that over has" });
   }
+  faults.push(...faultsOfWords(reports, pointer));
   for (const name of ["token", "answer"]) {
     const source = own(own(reports, "handshake"), name);
     if (typeof source === "string" && !source.startsWith("?")) {
@@ -242,4 +257,18 @@ function faultsOfReports(reports: unknown, pointer: string): Fault[] {
     }
   }
   return faults;
+}
+
+/** A word of two lists would mean two things. */
+function faultsOfWords(reports: unknown, pointer: string): Fault[] {
+  const seen = new Map<string, string>();
+  return ["delivered", "undelivered", "accepted"].flatMap((list) =>
+    itemsOf(own(reports, list)).flatMap((word, i) => {
+      const other = seen.get(String(word));
+      seen.set(String(word), other ?? list);
+      return other === undefined || other === list
+        ? []
+        : [{ pointer: below(below(pointer, list), i), rest: `is one of ${other}, too` }];
+    }),
+  );
 }
