@@ -260,8 +260,8 @@ describe("what stands in the wrong place or form", () => {
       .replace('"providers":', '"providers":[],"providers":');
     expect(readHttpProviders(written, providerNames).faults).toEqual([
       "/providers is given twice",
-      "/providers/0/refused is given twice",
       "/providers/0/body/a~1b~0 is given twice",
+      "/providers/0/refused is given twice",
     ]);
   });
 
