@@ -138,6 +138,8 @@ describe("what stands in the wrong place or form", () => {
     ["method", "DELETE"],
     ["auth/kind", "digest"],
     ["auth/kind", "constructor"],
+    ["auth", { kind: "basic", user: "me:you", secret: "ACME_KEY" }],
+    ["reports/signature", { kind: "basic", user: "a:", secret: "ACME_KEY" }],
     ["auth/name", "Host"],
     ["auth/name", "content-LENGTH"],
     ["auth/name", "X Key"],
@@ -226,6 +228,11 @@ describe("what stands in the wrong place or form", () => {
       "a name of the language that nobody gives",
       "locales is missing, and {locale_name} stands for what it has",
       (p) => (p.body.lang = "{locale_name}"),
+    ],
+    [
+      "a placeholder in a name",
+      "body/{code} is a name: placeholders are filled in values",
+      (p) => (p.body["{code}"] = "{text}"),
     ],
     [
       "a word that means two things",

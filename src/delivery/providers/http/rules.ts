@@ -79,6 +79,9 @@ function bodyTexts(body: unknown, at: string, content: unknown): { texts: Placed
     if (depth > 0 && isFlat) faults.push({ pointer, rest: "must be a text: only JSON has objects and lists" });
     else if (depth === depthMax) faults.push({ pointer, rest: `is more than ${depthMax} objects deep` });
     else for (const [name, inner] of Object.entries(value)) look(inner, below(pointer, name), depth + 1);
+    const filled = Object.keys(value).filter((name) => placeholdersIn(name).length > 0);
+    const rest = "is a name: placeholders are filled in values";
+    faults.push(...filled.map((name) => ({ pointer: below(pointer, name), rest })));
   }
   if (isObject(body) && !Array.isArray(body)) look(body, at, 0);
   if (texts.length > textsMax) faults.push({ pointer: at, rest: `must have at most ${textsMax} texts` });

@@ -63,6 +63,9 @@ const line = (charsMax: number) =>
     v.maxLength(charsMax, `must have at most ${charsMax} characters`),
   );
 
+/** RFC 7617: the first colon of `user:password` ends the user. */
+const user = v.pipe(line(200), v.regex(/^[^:]*$/, "must have no colon: the first one ends it"));
+
 /** A value that an answer or a report may have. Compared as text: 0 and "0" are the same. */
 const comparable = v.custom<string | number | boolean>(
   (value) =>
@@ -148,7 +151,7 @@ const claims = v.pipe(
 
 const auth = byKind({
   /** Without `user` the secret is the whole `user:password`. */
-  basic: known({ kind: v.literal("basic"), user: v.optional(line(200)), secret }),
+  basic: known({ kind: v.literal("basic"), user: v.optional(user), secret }),
   bearer: known({ kind: v.literal("bearer"), secret }),
   header: known({ kind: v.literal("header"), name: headerName, prefix: v.optional(headerText), secret }),
   query: known({ kind: v.literal("query"), name: line(100), secret }),
@@ -195,7 +198,7 @@ const signature = byKind({
   "hmac-sha256": known({ kind: v.literal("hmac-sha256"), ...signed }),
   ed25519: known({ kind: v.literal("ed25519"), ...signed }),
   "jwt-hs256": known({ kind: v.literal("jwt-hs256"), header: v.optional(headerName), secret }),
-  basic: known({ kind: v.literal("basic"), user: v.optional(line(200)), secret }),
+  basic: known({ kind: v.literal("basic"), user: v.optional(user), secret }),
   path: known({ kind: v.literal("path"), secret }),
 });
 
