@@ -56,7 +56,8 @@ ${eventTypes.map((type) => `                    ${type}`).join("\n")}
     summary: "list where events are posted",
     help: `Usage: otpd webhooks list [--tenant NAME] [--json]
 
-Lists the endpoints, whether they take what they are sent, and how many events wait for each.
+Lists the endpoints, whether they take what they are sent, and how many events wait for each: since when, and after how many
+tries.
 
   --tenant NAME   only this tenant's
   --json          print them as a JSON array`,
@@ -174,7 +175,7 @@ async function list(args: string[]): Promise<void> {
       ({ endpoint }) => only === undefined || endpoint.tenant === only,
     );
     const now = store.now();
-    const listed = found.map(({ endpoint: e, waiting }) => ({
+    const listed = found.map(({ endpoint: e, waiting, queue }) => ({
       id: e.id,
       tenant: e.tenant,
       url: e.url,
@@ -182,6 +183,9 @@ async function list(args: string[]): Promise<void> {
       show_phones: e.showPhones,
       state: stateOf(e),
       waiting,
+      waiting_since: timeOf(queue?.oldestMs ?? null),
+      tries: queue?.tries ?? 0,
+      next_try_time: timeOf(queue?.nextTryMs ?? null),
       secrets: e.secrets.filter((secret) => isSigning(secret, now)).length,
       create_time: timeOf(e.createMs),
       disable_time: timeOf(e.disableMs),
@@ -191,6 +195,8 @@ async function list(args: string[]): Promise<void> {
       TENANT: (e) => e.tenant,
       STATE: (e) => e.state,
       WAITING: (e) => `${e.waiting}`,
+      SINCE: (e) => e.waiting_since ?? "-",
+      TRIES: (e) => `${e.tries}`,
       SECRETS: (e) => `${e.secrets}`,
       PHONES: (e) => (e.show_phones ? "whole" : "masked"),
       EVENTS: (e) => e.events.join(",") || "all",

@@ -67,8 +67,11 @@ async function signedIn(csrf: string): Promise<void> {
     const [name = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
     const page = pages.find((each) => each.name === name) ?? overview;
     for (const link of navigation.querySelectorAll("a")) {
-      if (link.hash === `#/${page.name}`) link.setAttribute("aria-current", "page");
+      const isCurrent = link.hash === `#/${page.name}`;
+      if (isCurrent) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
+      // On a narrow screen the links scroll in a row.
+      if (isCurrent) link.scrollIntoView({ block: "nearest", inline: "center" });
     }
     document.title = `${page.title} · otpd`;
     const title = make("h1", { attributes: { tabindex: -1 } }, page.title);

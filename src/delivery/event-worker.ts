@@ -29,7 +29,8 @@ export interface EventWorkerOptions {
   readonly post: Post;
   /** Called when an endpoint was disabled because of its answers, or for want of any. */
   readonly onDisabled: (endpoint: Endpoint) => void;
-  readonly onTried: (outcome: TryOutcome) => void;
+  /** Called once a try is recorded. */
+  readonly onTried: (outcome: TryOutcome, endpointId: string, posted: Posted) => void;
   /** Called with the number of events that were dropped: after their last try, or beyond a backlog. */
   readonly onDropped: (count: number) => void;
   /** Called with a fault of the worker's own. */
@@ -131,7 +132,7 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
       if (poller.isStopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
-      else await recordTry(options, job, outcomeOfTry(posted));
+      else await recordTry(options, job, posted);
     } finally {
       posts -= 1;
       const left = (busy.get(endpoint.id) ?? 1) - 1;
@@ -159,8 +160,9 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
 }
 
 /** Records the outcome of a try, and tells whom it concerns. */
-async function recordTry(options: EventWorkerOptions, job: EventJob, outcome: TryOutcome): Promise<void> {
+async function recordTry(options: EventWorkerOptions, job: EventJob, posted: Posted): Promise<void> {
   const { store, system, onTried, onDropped, onDisabled } = options;
+  const outcome = outcomeOfTry(posted);
   const [byte = 0] = system.randomBytes(1);
   let wasEnabled = false;
   let isGivenUp = false;
@@ -170,7 +172,7 @@ async function recordTry(options: EventWorkerOptions, job: EventJob, outcome: Tr
     isGivenUp = outcome === "failed" && after.retry === null;
     return after;
   });
-  onTried(outcome);
+  onTried(outcome, job.endpoint.id, posted);
   if (isGivenUp && endpoint !== undefined) onDropped(1);
   if (wasEnabled && endpoint !== undefined && endpoint.disableMs !== null) onDisabled(endpoint);
 }

@@ -149,7 +149,7 @@ function createHandler(
 
 /** All that is served, by groups. */
 function createHandlers(base: Base, version: string): AdminHandlers {
-  const { config, system, store, keys, tenants } = base;
+  const { config, system, store, keys, tenants, recentPosts } = base;
   const isAllowed = eventAddresses(isDevelopment(config), config.eventNetworks);
   return {
     ...sessionHandlers({ now: () => store.now(), version }),
@@ -166,6 +166,7 @@ function createHandlers(base: Base, version: string): AdminHandlers {
       isAllowed,
       isDevelopment: isDevelopment(config),
       post: createPost({ isAllowed }),
+      recentPosts,
     }),
     ...destinationHandlers({ store, keys }),
     ...suspectHandlers({ ...base, ...guardOf(base) }),

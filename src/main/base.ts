@@ -12,6 +12,7 @@ import { tellDecision } from "./activity.ts";
 import { ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
 import { createRecentCalls, type RecentCalls } from "../observe/recent-calls.ts";
+import { createRecentPosts, type RecentPosts } from "../observe/recent-posts.ts";
 import { createReadiness, type Readiness } from "../observe/readiness.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { channels, type Channel } from "../otp/channel.ts";
@@ -83,6 +84,7 @@ export interface Providers {
   /** The same without their breakers. */
   readonly bareOf: (channel: Channel) => readonly Provider[];
   readonly recentCalls: RecentCalls;
+  readonly recentPosts: RecentPosts;
   /** The channels that have a provider. */
   readonly channelsOn: readonly Channel[];
   /** Those that are not on for want of a daily cap alone. */
@@ -124,6 +126,7 @@ export async function createProviders(
     providersOf,
     bareOf,
     recentCalls: createRecentCalls(now),
+    recentPosts: createRecentPosts(now),
     channelsOn: channels.filter((channel) => providersOf(channel).length > 0 && !(channel === "voice" && lacksCap)),
     channelsUncapped: lacksCap && providersOf("voice").length > 0 ? ["voice"] : [],
     inbox,

@@ -36,14 +36,17 @@ export function createRecurring(
   worker: Worker,
   slotOf: SlotOf,
 ): { readonly recurring: Recurring; readonly refusals: RefusalCounts } {
-  const { config, store, telemetry, metrics, onFault } = base;
+  const { config, store, telemetry, metrics, recentPosts, onFault } = base;
   const eventWorker = createEventWorker({
     ...base,
     post: createPost({ isAllowed: eventAddresses(isDevelopment(config), config.eventNetworks) }),
     onDisabled: ({ id, tenant, why }) => {
       telemetry.warning(`webhook endpoint ${id} of tenant ${tenant} was disabled: ${why}`);
     },
-    onTried: (outcome) => metrics?.eventTried(outcome),
+    onTried: (outcome, endpointId, posted) => {
+      metrics?.eventTried(outcome);
+      recentPosts.note(endpointId, posted);
+    },
     onDropped: (count) => metrics?.eventsDropped(count),
     onFault: onFault("event-worker"),
   });

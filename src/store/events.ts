@@ -41,8 +41,21 @@ export interface Endpoints {
   /** Removes an endpoint and what waits for it; false if there is none with this id. */
   removeEndpoint(id: string, note?: AuditNote): Promise<boolean>;
   findEndpoint(id: string): Promise<Endpoint | undefined>;
-  /** All endpoints of all tenants, oldest first, each with how many events wait for it. */
-  listEndpoints(): Promise<{ readonly endpoint: Endpoint; readonly waiting: number }[]>;
+  /** All endpoints of all tenants, oldest first, each with what waits for it. */
+  listEndpoints(): Promise<EndpointQueue[]>;
+}
+
+/** An endpoint, and the events that wait for it. */
+export interface EndpointQueue {
+  readonly endpoint: Endpoint;
+  readonly waiting: number;
+  /** Absent while none waits. */
+  readonly queue?: {
+    readonly oldestMs: Instant;
+    /** Of the event that has had most. */
+    readonly tries: number;
+    readonly nextTryMs: Instant;
+  };
 }
 
 export interface Events {

@@ -4,6 +4,7 @@
  */
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { auditActions } from "../../src/otp/operators/audit.ts";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { connectByFetch, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { wrongCode } from "../support/data/phones.ts";
@@ -156,6 +157,13 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     ]);
     await expectText("webhooks", ["hooks.example"]);
     await expectText("audit", [markup.slice(0, 20)]);
+    await page.getByLabel("What", { exact: true }).selectOption("destination.block");
+    await page.getByRole("button", { name: "Show" }).click();
+    await expectShown(page, [`note: pumped ${markup}`]);
+    expect(await page.getByLabel("What", { exact: true }).locator("option").allInnerTexts()).toEqual([
+      "All",
+      ...auditActions.toSorted(),
+    ]);
     const given = encodeURIComponent(markup);
     for (const link of ["verification?ref=", "fraud?prefix=", "fraud?tenant=", "audit?actor=", "overview?tenant="]) {
       await expectText(`${link}${given}`, []);
@@ -198,6 +206,8 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await goTo(page, "webhooks");
     await page.locator("tr", { hasText: farEnd.url }).getByRole("button", { name: "Test" }).click();
     await inDialog("webhooks, Test", "It did not take the test event");
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await page.locator("tr", { hasText: farEnd.url }).getByText("HTTP 500").waitFor();
     expect(farEnd.asked).toHaveLength(1);
     await farEnd.stop();
   });

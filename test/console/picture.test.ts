@@ -45,6 +45,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
 
   test.each([
     { link: "overview", shows: ["demo-bank has used 86 %", "+1415377••••", "Netherlands"] },
+    { link: "overview?period=today", shows: ["Today, UTC", "Cost", "Caps of today"] },
     { link: "overview?period=30d&by=provider", shows: ["messagebird", "€"] },
     { link: "verification", shows: ["demo-shop", "expired", "verified"] },
     { link: "fraud", shows: ["+44740055", "+1415377", "United Kingdom"] },

@@ -45,6 +45,25 @@ export function endpointCases(withStore: WithStore): void {
     );
 
     test(
+      "is listed with what waits for it: since when, after how many tries, and when the next is due",
+      withStore(async (fixture) => {
+        const { store, system } = fixture;
+        const beganMs = store.now();
+        await backlog(fixture, 2, endpointOf("we_1"));
+        await added(store, endpointOf("we_2"));
+        const [job] = await claimAll(store, { max: 1 });
+        if (job === undefined) throw new Error("nothing waits");
+        await store.events.recordTry(job, (found, now) => afterTry(0, found, "failed", now, 0));
+        system.advance(1_000);
+        const listed = await store.events.listEndpoints();
+        expect(listed.map(({ endpoint, waiting: count, queue }) => [endpoint.id, count, queue])).toEqual([
+          ["we_1", 2, { oldestMs: beganMs, tries: 1, nextTryMs: beganMs + 1 }],
+          ["we_2", 0, undefined],
+        ]);
+      }),
+    );
+
+    test(
       "belongs to a tenant that is there and has room for it",
       withStore(async ({ store }) => {
         expect(await store.events.addEndpoint(endpointOf("we_0", { tenant: "nobody" }), 2)).toBe("no-tenant");

@@ -31,7 +31,7 @@ export const audit: Page = {
           [
             ...tenant,
             { name: "actor", label: "Who", value: value("actor"), hint: "Such as user:ann, key:… or cli." },
-            { name: "action", label: "What", value: value("action"), hint: "Such as tenant.update." },
+            { name: "action", label: "What", value: value("action"), options: actionsWith(value("action")) },
             { name: "subject", label: "Of", value: value("subject"), hint: "Such as a key's id or a prefix." },
           ],
           "Show",
@@ -41,6 +41,40 @@ export const audit: Page = {
     showPage(body, context, "");
   },
 };
+
+/** What can be done, by name. A newer version may have more. */
+export const actions = [
+  "api_key.create",
+  "api_key.revoke",
+  "api_key.rotate",
+  "destination.allow",
+  "destination.block",
+  "destination.remove",
+  "guard.lift",
+  "guard.set",
+  "phone.erase",
+  "phone.look",
+  "phone.reset",
+  "provider.try",
+  "tenant.create",
+  "tenant.disable",
+  "tenant.enable",
+  "tenant.update",
+  "verification.cancel",
+  "webhook.create",
+  "webhook.disable",
+  "webhook.enable",
+  "webhook.expire_secrets",
+  "webhook.remove",
+  "webhook.rotate",
+  "webhook.test",
+];
+
+/** All of them as a choice, and what is asked for where that is none of them. */
+function actionsWith(asked: string): (readonly [value: string, text: string])[] {
+  const named = asked === "" || actions.includes(asked) ? actions : [...actions, asked];
+  return [["", "All"], ...named.map((action) => [action, action] as const)];
+}
 
 function showPage(into: HTMLElement, context: PageContext, pageToken: string): void {
   const asked = { ...Object.fromEntries(asks.map((name) => [name, context.query.get(name) ?? ""])), pageToken };

@@ -170,7 +170,7 @@ function placeOf(country: string): string {
   return country.startsWith("+") ? country : format.country(country);
 }
 
-function phaseOf({ phase, mode, untilTime }: Suspect, now: number): Child {
+function phaseOf({ phase, mode, untilTime, decisions }: Suspect, now: number): Child {
   const isRefused = mode === GuardMode.ENFORCE;
   if (phase === "tripped") {
     if (untilTime !== undefined && timestampMs(untilTime) <= now)
@@ -179,6 +179,10 @@ function phaseOf({ phase, mode, untilTime }: Suspect, now: number): Child {
     return [isRefused ? badge("refused", "bad") : badge("would be refused", "warn"), until];
   }
   if (phase === "half-open") return badge("three probes decide", "warn");
+  // Some go through: a prefix without typed codes has a limit.
+  if (decisions[0]?.kind === "limited") {
+    return badge(mode === GuardMode.ENFORCE ? "limited" : "would be limited", "warn");
+  }
   return badge("sends go through", "good");
 }
 

@@ -62,6 +62,6 @@ function nameOf({ name, id }: ApiKey): Child {
 function endOf({ revokeTime, expireTime, lastRefuseTime }: ApiKey): Child {
   // Somebody still has it.
   const tried = lastRefuseTime && [make("br"), `tried since, ${format.time(lastRefuseTime)}`];
-  if (revokeTime !== undefined) return [badge("revoked", "bad"), ` ${format.time(revokeTime)}`, tried];
+  if (revokeTime !== undefined) return [badge("revoked", "bad"), make("br"), format.time(revokeTime), tried];
   return expireTime === undefined ? "never" : [format.time(expireTime), tried];
 }

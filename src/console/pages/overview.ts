@@ -23,6 +23,7 @@ const dayMs = 24 * hourMs;
 
 /** What one may look at, and in which steps. */
 const periods = [
+  { name: "today", text: "Today, UTC", ms: 0, interval: Interval.HOUR },
   { name: "24h", text: "24 hours", ms: dayMs, interval: Interval.HOUR },
   { name: "7d", text: "7 days", ms: 7 * dayMs, interval: Interval.HOUR },
   { name: "30d", text: "30 days", ms: 30 * dayMs, interval: Interval.DAY },
@@ -45,12 +46,12 @@ export const overview: Page = {
   show(into, context) {
     const { query } = context;
     const view = {
-      period: periods.find(({ name }) => name === query.get("period")) ?? periods[0],
+      period: periods.find(({ name }) => name === query.get("period")) ?? periods[1],
       group: groups.find(({ name }) => name === query.get("by")) ?? groups[0],
       tenant: query.get("tenant") ?? "",
     };
     const { period, group } = view;
-    const sums = section(`The last ${period.text}`);
+    const sums = section(period.ms === 0 ? period.text : `The last ${period.text}`);
     const wrong = section("What is wrong now");
     const caps = section("Caps of today");
     const course = section(period.interval === Interval.HOUR ? "By the hour" : "By the day");
@@ -125,6 +126,7 @@ function choice(context: PageContext, { period, group, tenant }: View): HTMLElem
 /** The whole steps that end with the one under way. */
 function rangeOf({ ms, interval }: Period, now: number): { from: number; to: number } {
   const step = interval === Interval.HOUR ? hourMs : dayMs;
+  if (ms === 0) return { from: Math.floor(now / dayMs) * dayMs, to: now };
   return { from: Math.floor(now / step) * step - ms + step, to: now };
 }
 

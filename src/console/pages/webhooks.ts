@@ -5,7 +5,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Webhook } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { ask, show, showOnce } from "../dialog.ts";
-import { make } from "../dom.ts";
+import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { attempt, badge, button, facts, load, section, table } from "../parts.ts";
@@ -46,7 +46,12 @@ function columnsFor(context: PageContext, again: () => void) {
     {
       head: "Endpoint",
       kind: "words" as const,
-      cell: ({ url, id }: Webhook) => [url, make("br"), auditLink(id)],
+      cell: ({ url, id, createTime }: Webhook) => [
+        url,
+        make("br"),
+        auditLink(id),
+        make("div", { class: "hint" }, `made ${format.time(createTime)}`),
+      ],
     },
     { head: "Tenant", cell: ({ tenant }: Webhook) => tenant },
     {
@@ -54,10 +59,10 @@ function columnsFor(context: PageContext, again: () => void) {
       kind: "words" as const,
       cell: ({ types }: Webhook) => (types.length === 0 ? "all" : types.join(", ")),
     },
-    { head: "State", cell: stateOf },
-    { head: "Waiting", kind: "number" as const, cell: ({ waiting }: Webhook) => format.count(waiting) },
+    { head: "State", kind: "words" as const, cell: stateOf },
+    { head: "Waiting", cell: waitingFor },
+    { head: "Last answer", cell: answerOf },
     { head: "Secrets", kind: "number" as const, cell: ({ secrets }: Webhook) => secrets },
-    { head: "Since", cell: ({ createTime }: Webhook) => format.time(createTime) },
     { head: "Actions", cell: (webhook: Webhook) => may(context, "admin.write") && actionsOn(webhook, context, again) },
   ];
 }
@@ -68,6 +73,28 @@ function stateOf({ disableTime, disableReason, failingSinceTime }: Webhook) {
   if (failingSinceTime !== undefined)
     return [badge("failing", "warn"), make("br"), `since ${format.time(failingSinceTime)}`];
   return badge("takes events", "good");
+}
+
+/** Events that wait, for how long the first of them has, and how often it was tried. */
+function waitingFor({ waiting, lag, tries, nextTryTime, disableTime }: Webhook): Child {
+  if (lag === undefined) return "none";
+  const tried = tries === 1 ? "1 try" : `${tries} tries`;
+  return [
+    `${format.count(waiting)}, for ${format.duration(lag)}`,
+    make("div", { class: "hint" }, tried),
+    disableTime === undefined && make("div", { class: "hint" }, `next at ${format.timeOfDay(nextTryTime)}`),
+  ];
+}
+
+/** What came back of the latest try, where the instance that answered has made one. */
+function answerOf({ lastTryTime, lastStatus, lastDetail }: Webhook): Child {
+  if (lastTryTime === undefined) return format.dash;
+  const said = lastStatus === 0 ? ["no answer", lastDetail] : [`HTTP ${lastStatus}`, ""];
+  return [
+    said[0],
+    said[1] !== "" && make("div", { class: "hint" }, said[1]),
+    make("div", { class: "hint" }, format.time(lastTryTime)),
+  ];
 }
 
 function actionsOn(webhook: Webhook, context: PageContext, again: () => void): HTMLElement {

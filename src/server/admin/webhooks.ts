@@ -4,9 +4,10 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { checkEndpointUrl } from "../../delivery/endpoint-url.ts";
 import { tryEndpoint } from "../../delivery/try-endpoint.ts";
-import type { Post } from "../../delivery/post.ts";
+import type { Post, Posted } from "../../delivery/post.ts";
 import { isSigning, overlapMs, type Endpoint } from "../../otp/operators/endpoint.ts";
 import { eventTypes } from "../../otp/event-type.ts";
+import type { RecentPost, RecentPosts } from "../../observe/recent-posts.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { ok } from "../../otp/reason.ts";
 import {
@@ -16,6 +17,7 @@ import {
   removeEndpoint,
   rotateSecret,
 } from "../../service/operators/endpoints.ts";
+import type { EndpointQueue } from "../../store/events.ts";
 import type { Store } from "../../store/store.ts";
 import { stopwatchMs, type System } from "../../system.ts";
 import { lacking, sees, tenantListed, tenantMeant, type Asker } from "./asker.ts";
@@ -27,6 +29,7 @@ export interface WebhookDependencies {
   readonly system: System;
   readonly keys: KeyRing;
   readonly post: Post;
+  readonly recentPosts: RecentPosts;
   readonly isDevelopment: boolean;
   /** Whether events may be posted to an address. */
   readonly isAllowed: (address: string) => boolean;
@@ -45,7 +48,7 @@ type WebhookRpcs =
 
 // Longer than 80 lines: a handler for each of seven RPCs, over the same look-up.
 export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<WebhookRpcs> {
-  const { store, isDevelopment, isAllowed } = dependencies;
+  const { store, isDevelopment, isAllowed, recentPosts } = dependencies;
 
   /** An endpoint that is there for this admin. */
   async function find(asker: Asker, id: string): Promise<Endpoint | undefined> {
@@ -59,7 +62,7 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
     return found
       .filter(({ endpoint }) => sees(asker, endpoint.tenant) && (only === undefined || endpoint.tenant === only))
       .filter(({ endpoint }) => id === undefined || endpoint.id === id)
-      .map(({ endpoint, waiting }) => shown(endpoint, waiting, now));
+      .map((found) => shown(found, recentPosts.read(found.endpoint.id), now, asker));
   }
 
   /** Runs an act on an endpoint that is there for this admin, and gives how it is then. */
@@ -99,8 +102,8 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
       const tried = await tryEndpoint(dependencies, id, asker.author);
       if (tried === undefined) return notFound;
       const { posted, isTaken } = tried;
-      const detail = posted.kind === "answered" || asker.tenant !== undefined ? "" : posted.why;
-      const status = posted.kind === "answered" ? posted.status : 0;
+      recentPosts.note(id, posted);
+      const { status, detail } = answerTold(posted, asker);
       // How long it took tells an outsider of what is listening where.
       const duration = asker.tenant === undefined ? { duration: durationOf(stopwatchMs() - beganMs) } : {};
       return ok({ ok: isTaken, status, detail, ...duration });
@@ -125,7 +128,13 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
   };
 }
 
-function shown(endpoint: Endpoint, waiting: number, now: number) {
+/** What came back of a post. Why nothing did tells an outsider of what is where. */
+function answerTold(posted: Posted, { tenant }: Asker): { readonly status: number; readonly detail: string } {
+  if (posted.kind === "answered") return { status: posted.status, detail: "" };
+  return { status: 0, detail: tenant === undefined ? posted.why : "" };
+}
+
+function shown({ endpoint, waiting, queue }: EndpointQueue, last: RecentPost | undefined, now: number, asker: Asker) {
   const { id, tenant, url, types, showPhones, createMs, disableMs, why, failingSinceMs, secrets } = endpoint;
   return {
     id,
@@ -139,5 +148,13 @@ function shown(endpoint: Endpoint, waiting: number, now: number) {
     ...timeField("failingSinceTime", failingSinceMs),
     waiting: BigInt(waiting),
     secrets: secrets.filter((secret) => isSigning(secret, now)).length,
+    ...(queue === undefined ? {} : { lag: durationOf(Math.max(0, now - queue.oldestMs)), tries: queue.tries }),
+    ...timeField("nextTryTime", queue?.nextTryMs),
+    ...(last === undefined ? {} : answerFields(last, asker)),
   };
+}
+
+function answerFields({ atMs, posted }: RecentPost, asker: Asker) {
+  const { status, detail } = answerTold(posted, asker);
+  return { ...timeField("lastTryTime", atMs), lastStatus: status, lastDetail: detail };
 }

@@ -117,12 +117,17 @@ export function suspectProblems(
     });
 }
 
+/** No provider at all, and the one that prints what it is to send. */
+const reportless = new Set(["", "console"]);
+
 /** Providers whose messages get no report. */
 export function reportProblems(
   sums: readonly { readonly provider: string; readonly messages: number; readonly reported: number }[],
 ): Problem[] {
   return sums
-    .filter(({ provider, messages, reported }) => provider !== "" && messages >= unreportedMin && reported === 0)
+    .filter(
+      ({ provider, messages, reported }) => !reportless.has(provider) && messages >= unreportedMin && reported === 0,
+    )
     .map(({ provider, messages }) => ({
       severity: "warning",
       kind: "no_reports",

@@ -19,8 +19,12 @@ const sql = {
   },
   all: {
     name: "endpoints",
-    text: `SELECT ${list(endpointColumns)}, (SELECT count(*) FROM events WHERE endpoint_id = e.id) AS waiting
-      FROM webhook_endpoints AS e ORDER BY create_ms, id`,
+    text: `SELECT ${list(endpointColumns)}, coalesce(waiting, 0) AS waiting, oldest, tries, next
+      FROM webhook_endpoints AS e LEFT JOIN (
+        SELECT endpoint_id, count(*) AS waiting, min(create_ms) AS oldest, max(tries) AS tries, min(due_ms) AS next
+        FROM events GROUP BY endpoint_id
+      ) AS queues ON queues.endpoint_id = e.id
+      ORDER BY create_ms, id`,
   },
   /** A row if there is such a tenant. */
   countOf: {
@@ -35,6 +39,14 @@ const sql = {
   delete: { name: "delete-endpoint", text: `DELETE FROM webhook_endpoints WHERE id = $1` },
   deleteEvents: { name: "delete-events-of", text: `DELETE FROM events WHERE endpoint_id = $1` },
 } as const;
+
+/** The last three are null where none waits. */
+interface QueueRow {
+  waiting: number;
+  oldest: number;
+  tries: number;
+  next: number;
+}
 
 export function endpointActs(engine: Engine): Endpoints {
   return {
@@ -78,8 +90,12 @@ export function endpointActs(engine: Engine): Endpoints {
       return (await engine.query<EndpointRow>(sql.find, [id])).map(toEndpoint)[0];
     },
     async listEndpoints() {
-      const rows = await engine.query<EndpointRow & { waiting: number }>(sql.all, []);
-      return rows.map((row) => ({ endpoint: toEndpoint(row), waiting: row.waiting }));
+      const rows = await engine.query<EndpointRow & QueueRow>(sql.all, []);
+      return rows.map(({ waiting, oldest, tries, next, ...row }) => ({
+        endpoint: toEndpoint(row),
+        waiting,
+        ...(waiting === 0 ? {} : { queue: { oldestMs: oldest, tries, nextTryMs: next } }),
+      }));
     },
   };
 }

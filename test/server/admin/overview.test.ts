@@ -9,6 +9,7 @@ import {
   Problem_Severity,
   type GetOverviewResponse,
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { reportProblems } from "../../../src/service/operators/problems.ts";
 import { adminClient, type AdminClient } from "../../support/clients/admin.ts";
 import { surfaces, type Message, type Rpc } from "../../support/clients/surfaces.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
@@ -62,6 +63,8 @@ test("sums, caps and what is wrong come together, the worst first", async () => 
   expect(reports).toMatchObject({ severity: Problem_Severity.WARNING, link: "providers" });
   expect(reports?.sentence).toMatch(/^The provider test took 40 messages in this period and reported on none: /);
   expect(key?.sentence).toContain(id);
+  // What prints is asked for no reports: it has none.
+  expect(reportProblems([{ provider: "console", messages: 40, reported: 0 }])).toEqual([]);
 });
 
 test("an overview has what GetStats says of its period, by time and by group, and the course of the largest groups", async () => {
