@@ -36,9 +36,22 @@ export function calling(signal: AbortSignal): { signal: AbortSignal; timeoutMs: 
   return { signal, timeoutMs };
 }
 
-/** The session's token; undefined when there is no session. */
-export async function findSession(): Promise<string | undefined> {
-  return tokenOf(await fetch(sessionPath, { credentials: "same-origin", redirect: "error" }));
+/** Who is here: the token of the session, or else the user whom a proxy names, if one does. */
+export interface Standing {
+  readonly csrf?: string | undefined;
+  readonly user?: string | undefined;
+}
+
+export async function findSession(): Promise<Standing> {
+  const answer = await fetch(sessionPath, { credentials: "same-origin", redirect: "error" });
+  if (answer.status !== 401) return { csrf: await tokenOf(answer) };
+  const { user } = (await answer.json()) as { user?: string };
+  return { user };
+}
+
+/** Begins a session for the user whom a proxy names; undefined where it names none any more. */
+export function signInByProxy(): Promise<string | undefined> {
+  return signIn("");
 }
 
 /** Spends the token of a link. The session's token, or undefined where the link is spent or too old. */

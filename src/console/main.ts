@@ -2,7 +2,17 @@
  * The console: signs in with the link that `otpd console` printed, and shows the page that the address names. The address
  * holds no number and no token: the link's is taken out of it before anything else.
  */
-import { isGivenUp, createAdminClient, findSession, signIn, signOut, SignedOut, calling } from "./api.ts";
+import {
+  calling,
+  createAdminClient,
+  findSession,
+  isGivenUp,
+  signIn,
+  signInByProxy,
+  signOut,
+  SignedOut,
+  type Standing,
+} from "./api.ts";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { element } from "../demo/elements.ts";
 import { monotonicMs } from "../elements/system.ts";
@@ -20,6 +30,8 @@ import { webhooks } from "./pages/webhooks.ts";
 
 const allPages: readonly Page[] = [overview, live, verification, fraud, providers, tenants, webhooks, audit];
 const sayMs = 6_000;
+/** In the address of who has signed out. */
+const leftHash = "#signed-out";
 
 const place = element("page", HTMLElement);
 const navigation = element("pages", HTMLElement);
@@ -36,13 +48,38 @@ async function begin(): Promise<void> {
   const [, link] = /^#token=([\w-]+)$/.exec(location.hash) ?? [];
   if (link !== undefined) history.replaceState(null, "", location.pathname);
   try {
-    const csrf = link === undefined ? await findSession() : await signIn(link);
-    if (csrf === undefined) return signedOut(link === undefined ? "none" : "spent");
-    await signedIn(csrf);
+    if (link !== undefined) {
+      const csrf = await signIn(link);
+      return csrf === undefined ? signedOut("spent") : await signedIn(csrf);
+    }
+    const { csrf, user } = await findSession();
+    if (csrf !== undefined) return await signedIn(csrf);
+    // Who has just signed out is not signed in again unasked.
+    const hasLeft = location.hash === leftHash;
+    if (user === undefined || hasLeft) return signedOut(hasLeft ? "left" : "none", user);
+    await beginByProxy();
   } catch (failure) {
-    if (failure instanceof SignedOut) return signedOut("none");
+    if (failure instanceof SignedOut) return void ended();
     unreachable();
   }
+}
+
+async function beginByProxy(): Promise<void> {
+  const csrf = await signInByProxy();
+  return csrf === undefined ? signedOut("none") : signedIn(csrf);
+}
+
+/** From the beginning: the pages of a session that is over still listen to the address. */
+async function beginAgain(): Promise<void> {
+  await signInByProxy();
+  if (location.hash === leftHash) history.replaceState(null, "", location.pathname);
+  location.reload();
+}
+
+/** Says that the session is over, and offers another to whom a proxy names. */
+async function ended(): Promise<void> {
+  const { user } = await findSession().catch((): Standing => ({}));
+  signedOut("none", user);
 }
 
 async function signedIn(csrf: string): Promise<void> {
@@ -91,7 +128,7 @@ async function signedIn(csrf: string): Promise<void> {
       fail: (failure) => {
         if (isGivenUp(failure)) return;
         left.abort();
-        signedOut("none");
+        void ended();
       },
     };
     page.show(place, context);
@@ -106,7 +143,8 @@ async function signedIn(csrf: string): Promise<void> {
 
 async function leave(csrf: string, which: "this" | "all"): Promise<void> {
   await signOut(csrf, which);
-  location.replace(location.pathname);
+  history.replaceState(null, "", `${location.pathname}${leftHash}`);
+  location.reload();
 }
 
 let quiet: ReturnType<typeof setTimeout> | undefined;
@@ -117,24 +155,26 @@ function say(sentence: string): void {
   quiet = setTimeout(() => (status.textContent = ""), sayMs);
 }
 
-function signedOut(why: "none" | "spent"): void {
+const whySignedOut = {
+  none: "There is no session here, or it has ended.",
+  spent: "This link was used already, or is older than ten minutes.",
+  left: "You are signed out.",
+};
+
+/** `user` is whom a proxy names. */
+function signedOut(why: keyof typeof whySignedOut, user?: string): void {
   navigation.replaceChildren();
   who.replaceChildren();
+  const ways =
+    user === undefined
+      ? [
+          make("p", {}, "Run this beside the server, and open the link that it prints. It works once."),
+          make("pre", { class: "secret", attributes: { tabindex: 0 } }, "otpd console"),
+        ]
+      : [button(`Sign in as ${user}`, () => void beginAgain().catch(unreachable), "primary")];
   place.replaceChildren(
     make("h1", {}, "Sign in"),
-    make(
-      "section",
-      { class: "card" },
-      make(
-        "p",
-        {},
-        why === "spent"
-          ? "This link was used already, or is older than ten minutes."
-          : "There is no session here, or it has ended.",
-      ),
-      make("p", {}, "Run this beside the server, and open the link that it prints. It works once."),
-      make("pre", { class: "secret", attributes: { tabindex: 0 } }, "otpd console"),
-    ),
+    make("section", { class: "card" }, make("p", {}, whySignedOut[why]), ways),
   );
 }
 

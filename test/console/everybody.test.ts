@@ -78,8 +78,10 @@ const pages: readonly Shown[] = [
   { name: "providers", shows: ["1. test", "is called"], action: "Try" },
   { name: "tenants", shows: ["acme", "daily_cap", "shop"], action: "New tenant" },
   { name: "webhooks", shows: ["hooks.example", "takes events"], action: "New endpoint" },
-  { name: "audit", shows: ["tenant.create", "destination.block"], action: "Show" },
+  { name: "audit", shows: ["settings.daily_cap", "verdict: block"], action: "Show" },
 ];
+
+const withProxy = { OTP_CONSOLE_PROXY: "127.0.0.1", OTP_CONSOLE_USERS: "pam@example.com=admin.read" };
 
 /** A send while somebody watches. */
 async function watched(): Promise<void> {
@@ -89,7 +91,10 @@ async function watched(): Promise<void> {
 
 describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,", () => {
   beforeAll(async () => {
-    [world, browser] = await Promise.all([startWorld({ ...withConsole, OTP_DAILY_MESSAGE_CAP: "60" }), startBrowser()]);
+    [world, browser] = await Promise.all([
+      startWorld({ ...withConsole, ...withProxy, OTP_DAILY_MESSAGE_CAP: "60" }),
+      startBrowser(),
+    ]);
     operators = adminClient(world.adminUrl, (await world.makeAdminKey()).text);
     await fillWorld();
   });
@@ -99,6 +104,29 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     visitor = await signIn(browser, world, { user });
     ({ page } = visitor);
   };
+
+  test("takes in whom a proxy names without a link, and nobody again who has signed out until he says so", async () => {
+    const context = await browser.newContext({ extraHTTPHeaders: { "x-forwarded-user": "pam@example.com" } });
+    const shown = await context.newPage();
+    await shown.goto(`${world.adminUrl}/console`);
+    await shown.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    expect(await shown.locator("#who").innerText()).toContain("pam@example.com");
+    const beside = await context.newPage();
+    await beside.goto(`${world.adminUrl}/console#/audit`);
+    await beside.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+    await beside.getByRole("button", { name: "Sign out everywhere" }).click();
+    await beside.getByText("You are signed out.").waitFor();
+    await shown.getByRole("link", { name: "Webhooks" }).click();
+    await shown.getByText("There is no session here, or it has ended.").waitFor();
+    await shown.getByRole("button", { name: "Sign in as pam@example.com" }).click();
+    await shown.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+    await shown.getByRole("link", { name: "Audit" }).click();
+    await shown.locator("td", { hasText: "tenant.create" }).first().waitFor();
+    await context.setExtraHTTPHeaders({ "x-forwarded-user": "eve@example.com" });
+    await shown.reload();
+    await shown.getByText("otpd console", { exact: true }).waitFor();
+    await context.close();
+  });
 
   test("has these pages", async () => {
     await open();

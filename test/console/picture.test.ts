@@ -52,7 +52,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
     { link: "providers", shows: ["bird", "not configured now"] },
     { link: "tenants", shows: ["demo-clinic", "checkout page", "revoked"] },
     { link: "webhooks", shows: ["https://clinic.example/hooks"] },
-    { link: "audit", shows: ["guard.set", "destination.block"] },
+    { link: "audit", shows: ["fraud_guard: observe → enforce", "verdict: block"] },
   ])("is alive at $link", async ({ link, shows }) => {
     const page = await open();
     await goTo(page, link);

@@ -85,7 +85,9 @@ function sessionPage(options: ConsoleOptions): Page {
       const asked = { headers, peer };
       if (method === "GET") {
         const found = isStrange(headers) ? undefined : await sessionOf(options, asked);
-        return ok(found === undefined ? signedOut : signedIn(found.session, found.token));
+        if (found !== undefined) return ok(signedIn(found.session, found.token));
+        const user = isStrange(headers) ? undefined : proxiedUser(asked)?.user;
+        return ok(user === undefined ? signedOut : json(401, { ...noSession, user }));
       }
       if (!isOwnPost(headers)) return ok(strange);
       const given = read(body);
@@ -129,7 +131,9 @@ function read(body: Uint8Array): Result<string> {
   return parsed.success ? ok(parsed.output.token) : invalid("token", "token must be the one of a link, or empty.");
 }
 
-const signedOut = json(401, { reason: "SESSION_INVALID", message: "There is no session. otpd console prints a link." });
+const noSession = { reason: "SESSION_INVALID", message: "There is no session. otpd console prints a link." };
+/** Where a proxy names a user who may begin a session, the answer to GET has the `user` too. */
+const signedOut = json(401, noSession);
 const strange = json(403, { reason: "ORIGIN_NOT_ALLOWED", message: "No page but the console's own may do this." });
 
 function begin({ session, token }: BegunSession, isSecure: boolean): PageAnswer {
