@@ -257,6 +257,10 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     // There is nobody but the keyboard: a search is typed, and its story opened.
     await goTo(page, "verification");
     await page.getByLabel("Number, request or first digits").focus();
+    await page.keyboard.type("0612345678");
+    await page.keyboard.press("Enter");
+    await page.getByText("A number begins with + and its country code").waitFor();
+    await page.getByLabel("Number, request or first digits").fill("");
     await page.keyboard.type(waiting);
     await page.keyboard.press("Enter");
     const link = page.getByRole("link", { name: waiting });

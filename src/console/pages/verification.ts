@@ -21,6 +21,8 @@ const states = [
 ] as const;
 
 const refChars = 12;
+/** More digits are a whole number. */
+const prefixDigitsMax = 8;
 
 type Search = Readonly<Record<string, string>>;
 
@@ -82,7 +84,10 @@ function showFound(into: HTMLElement, context: PageContext, values: Search, page
   void load(
     into,
     context,
-    (signal) => context.client.findVerifications({ ...requestOf(values), pageToken }, calling(signal)),
+    async (signal) =>
+      kindOf(values) === "neither"
+        ? { verifications: [], nextPageToken: "" }
+        : await context.client.findVerifications({ ...requestOf(values), pageToken }, calling(signal)),
     ({ verifications, nextPageToken }) => [
       table("Verifications", verifications, columns, emptySentence(values, nextPageToken)),
       pager(pageToken, nextPageToken, (token) => showFound(into, context, values, token)),
@@ -90,20 +95,41 @@ function showFound(into: HTMLElement, context: PageContext, values: Search, page
   );
 }
 
-function emptySentence({ what = "" }: Search, next: string): string {
-  if (next !== "") return "Nothing on this page. There are more to look through.";
-  return what === "" ? "No verification is stored for this." : "Nothing matches. What is past its retention is gone.";
+const whenEmpty = {
+  all: "No verification is stored for this.",
+  phone: `Nothing matches. First digits are looked for when they are ${prefixDigitsMax} at most. What is past its retention is gone.`,
+  prefix: "Nothing matches in the 24 hours looked through: give From or Before for others.",
+  ref: "Nothing matches. What is past its retention is gone.",
+  neither: "A number begins with + and its country code, such as +31612345678. A request_id has 22 characters.",
+};
+
+function emptySentence(values: Search, next: string): string {
+  return next === "" ? whenEmpty[kindOf(values)] : "Nothing on this page. There are more to look through.";
+}
+
+/** What was typed, with 00 for + and without what people put between digits. */
+function numberIn({ what = "" }: Search): string | undefined {
+  const digits = what.replaceAll(/[ ().-]/g, "").replace(/^00/, "+");
+  return /^\+\d+$/.test(digits) ? digits : undefined;
+}
+
+function kindOf(values: Search): keyof typeof whenEmpty {
+  const { what = "" } = values;
+  if (what === "") return "all";
+  const number = numberIn(values);
+  if (number !== undefined) return number.length > prefixDigitsMax + 1 ? "phone" : "prefix";
+  return /^[\w-]{12}(?:[\w-]{10})?$/.test(what) ? "ref" : "neither";
 }
 
 /** A search as the service takes it. `what` is a whole number, the first digits of one, or an id. */
-function requestOf({ what = "", tenant = "", state = "", from = "", to = "", whole = "" }: Search) {
-  const digits = what.replaceAll(/[ ().-]/g, "");
-  const isNumber = /^\+\d+$/.test(digits);
-  const isWhole = isNumber && digits.length >= 10;
+function requestOf(values: Search) {
+  const { what = "", tenant = "", state = "", from = "", to = "", whole = "" } = values;
+  const kind = kindOf(values);
+  const number = numberIn(values) ?? "";
   return {
-    phone: isWhole ? digits : "",
-    prefix: isNumber && !isWhole ? digits : "",
-    requestRef: isNumber ? "" : what.slice(0, refChars),
+    phone: kind === "phone" ? number : "",
+    prefix: kind === "prefix" ? number : "",
+    requestRef: kind === "ref" ? what.slice(0, refChars) : "",
     tenant,
     state: Number(state) as State,
     ...(from === "" ? {} : { from: timestampFromDate(new Date(from)) }),

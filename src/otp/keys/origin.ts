@@ -35,11 +35,11 @@ export interface Setup {
 
 /** Other schemes that have an origin in a browser, or none: no app's own. */
 const takenSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", "ftp", "file", "blob", "data"]);
-/** A scheme of an app's own, whose pages have the host localhost in every shell that is known. */
+/** A scheme of an app's own, whose pages have the host localhost unless the app's maker says otherwise. */
 const ofShell = /^([a-z][a-z0-9+.-]{0,40}):\/\/localhost(?::\d{1,5})?$/;
-/** Electron's custom, with any host, and browsers' extensions, whose hosts are their ids. */
+/** Shells whose host an app's maker sets, Electron's custom, and browsers' extensions, whose hosts are their ids. */
 const ofPackage =
-  /^(app|chrome-extension|moz-extension|safari-web-extension):\/\/[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/;
+  /^(capacitor|ionic|tauri|app|chrome-extension|moz-extension|safari-web-extension):\/\/[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/;
 
 /**
  * Reads an origin that a key is to list: https; http on this machine (localhost and what is under it, 127.0.0.1, [::1]), and

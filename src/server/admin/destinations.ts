@@ -54,7 +54,7 @@ export function destinationHandlers({
       const entries = await store.registry.listDestinations(tenant.value);
       const numbers = entries.filter(({ prefix }) => isWholeNumber(prefix)).length;
       if (numbers > 0 && asker.scopes.includes("admin.phones")) {
-        const subject = `destinations: ${numbers} whole numbers`;
+        const subject = `destinations: ${numbers} whole ${numbers === 1 ? "number" : "numbers"}`;
         await store.registry.addAudit({ by: asker.author, action: "phone.look" }, { tenant: tenant.value, subject });
       }
       return ok({ destinations: entries.map((entry) => destinationShown(entry, asker)) });

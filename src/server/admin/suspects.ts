@@ -146,7 +146,7 @@ function placeOf(token: string): SuspectKey | undefined {
 async function noteLook({ registry }: Store, asker: Asker, tenant: string, entries: readonly Destination[]) {
   const numbers = entries.filter(({ prefix }) => isWholeNumber(prefix)).length;
   if (numbers === 0 || !asker.scopes.includes("admin.phones")) return;
-  const subject = `destinations: ${numbers} whole numbers`;
+  const subject = `destinations: ${numbers} whole ${numbers === 1 ? "number" : "numbers"}`;
   await registry.addAudit({ by: asker.author, action: "phone.look" }, { tenant, subject });
 }
 

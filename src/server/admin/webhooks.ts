@@ -62,7 +62,7 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
     return found
       .filter(({ endpoint }) => sees(asker, endpoint.tenant) && (only === undefined || endpoint.tenant === only))
       .filter(({ endpoint }) => id === undefined || endpoint.id === id)
-      .map((found) => shown(found, recentPosts.read(found.endpoint.id), now, asker));
+      .map((queue) => shown(queue, recentPosts.read(queue.endpoint.id), now, asker));
   }
 
   /** Runs an act on an endpoint that is there for this admin, and gives how it is then. */
