@@ -159,6 +159,49 @@ test("an address that many callers share has no share of reports", async () => {
   expect([answered?.stream, bodiesIn(connection)]).toEqual([19, ["taken"]]);
 });
 
+const oneShared = [{ address: "127.0.0.1", bits: 32 }];
+test.each([
+  {
+    of: "reports",
+    path: "/report",
+    max: 64,
+    key: "",
+    body: "{}",
+    from: "an address that many share",
+    shared: oneShared,
+  },
+  {
+    of: "a page's calls",
+    path: "/v1/otp/send",
+    max: 16,
+    key: pageKey,
+    body: '{"phone":"+31612345678"}',
+    from: "an address that many share",
+    shared: oneShared,
+  },
+  {
+    of: "a page's calls",
+    path: "/v1/otp/send",
+    max: 16,
+    key: pageKey,
+    body: '{"phone":"+31612345678"}',
+    from: "one address",
+    shared: [],
+  },
+])(
+  "all bodies of $of that there may be, left undone by strangers of $from, refuse nobody elsewhere",
+  async ({ path, max, key, body, shared }) => {
+    await listenWith({ callsMax: 32, shared });
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const undone = await open(...hello, ...times(max, unfinished("POST", path, headers)));
+    await listener.came(max);
+    expect((await overHttp1(listener.url, { path, headers, body, from: "127.0.0.2" })).status).toBe(200);
+    // The oldest of those has made room.
+    const [reset] = await whenFrames(undone, 1, isReset);
+    expect(reset?.stream).toBe(1);
+  },
+);
+
 test("a page is answered on HTTP/1 before the body that its head promises", async () => {
   await listenWith({ callsMax: 1 });
   const connection = await open("GET /page HTTP/1.1\r\nhost: otpd\r\ncontent-length: 5\r\n\r\n");

@@ -25,10 +25,12 @@ export interface Share {
   giveBack(): void;
   /** From now on a newcomer may have it instead, since we wait for its holder; `onLost` is run then. */
   yieldTo(onLost: () => void): void;
+  /** From now on it is its holder's again, who has done his part. */
+  keep(): void;
 }
 
 export interface Budget {
-  /** Takes one of it for an address, or for one that has no share to keep to and never loses what it has. */
+  /** Takes one of it for an address, or for all that many share, who have no share to keep to and are the last to lose what they have. */
   take(address?: string): Share | Spent;
 }
 
@@ -40,14 +42,17 @@ interface Group {
 
 export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget {
   const byAddress = new Map<string, Group>();
+  /** All that many share. */
+  const many: Group = { taken: 0, yielding: new Map() };
   let taken = 0;
 
-  /** Makes room for an address that has so many, if another has more. */
-  function makeRoom(its: number): void {
+  /** Makes room for an address that has so many, if another has more, or else at the cost of those that many share. */
+  function makeRoom(its: number, isMany: boolean): void {
     let most: Group | undefined;
     for (const group of byAddress.values()) {
       if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its) most = group;
     }
+    if (most === undefined && !isMany && many.taken > its) most = many;
     const [oldest] = most?.yielding ?? [];
     if (oldest === undefined) return;
     const [share, onLost] = oldest;
@@ -60,28 +65,26 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
       const its = address === undefined ? 0 : (byAddress.get(address)?.taken ?? 0);
       // The share first: whoever has used up his own hears that, whatever others do.
       if (its >= perAddressMax) return "share spent";
-      if (taken >= max) makeRoom(its);
+      if (taken >= max) makeRoom(its, address === undefined);
       if (taken >= max) return "full";
       taken += 1;
-      const group = address === undefined ? undefined : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
-      if (group !== undefined && address !== undefined) {
-        byAddress.set(address, group);
-        group.taken += 1;
-      }
+      const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
+      if (address !== undefined) byAddress.set(address, group);
+      group.taken += 1;
       let isBack = false;
       const share: Share = {
         giveBack() {
           if (isBack) return;
           isBack = true;
           taken -= 1;
-          if (group === undefined || address === undefined) return;
           group.yielding.delete(share);
           group.taken -= 1;
-          if (group.taken === 0) byAddress.delete(address);
+          if (address !== undefined && group.taken === 0) byAddress.delete(address);
         },
         yieldTo(onLost) {
-          if (!isBack) group?.yielding.set(share, onLost);
+          if (!isBack) group.yielding.set(share, onLost);
         },
+        keep: () => void group.yielding.delete(share),
       };
       return share;
     },

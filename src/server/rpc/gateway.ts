@@ -368,7 +368,9 @@ async function readWithoutPlace(
   }
   way.secretBodies += counts;
   places.lend(place);
+  share?.yieldTo(() => abandon(request));
   const read = await readBody(request, bytesMax, deadlines);
+  share?.keep();
   way.secretBodies -= counts;
   return !(read instanceof Uint8Array) || places.take(place) ? read : refuseForNow("STORE_UNAVAILABLE");
 }
