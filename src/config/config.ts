@@ -106,7 +106,7 @@ export function lacksVoiceCap({ providers, policy }: Pick<Config, "providers" | 
 
 /** What an operator is told whose calls have no cap. */
 export const withoutVoiceCap =
-  "OTP_VOICE_DAILY_CAP is not set, so nobody is called: say how many calls a day you would pay for.";
+  "OTP_VOICE_DAILY_CAP is 0, so nobody is called: say how many calls a day you would pay for.";
 
 /** The name of each provider that a channel has, once. Pure. */
 export function providersNamed({ providers }: Pick<Config, "providers">): string[] {
@@ -276,6 +276,9 @@ function faultsBetween(
     if (providers[channel].length > 0) continue;
     faults.push(`OTP_FALLBACK names ${channel}, which is not on: ${providerVariable[channel]} is not set.`);
   }
+  const senders = (read("OTP_ORIGINATORS") ?? []).map(([country]) => country);
+  const twice = senders.find((country, i) => senders.indexOf(country) < i);
+  if (twice !== undefined) faults.push(`OTP_ORIGINATORS gives ${twice} two senders.`);
   faults.push(...faultsOfProviders(providers, declared, named));
   if (read("OTP_VOICE_UNATTENDED") === "off") faults.push(...faultsOfUnattended(providers.voice, declared));
   return faults;

@@ -62,7 +62,8 @@ export function faultsOfNames(asked: ProviderNames, { names, descriptions }: Dec
   return channels.flatMap((channel) => {
     const variable = providerVariable[channel];
     const isKnown = asked[channel].every((name) => known.includes(name));
-    if (!isKnown) return [`${variable} must be one of ${known.join(", ")}.`];
+    const others = names.length === 0 ? ", or an entry of OTP_HTTP_PROVIDERS_FILE" : "";
+    if (!isKnown) return [`${variable} must be one of ${known.join(", ")}${others}.`];
     // The channels of a declaration that has faults are not known.
     const strange = asked[channel].filter((name) => {
       const isRead = providerNames.includes(name) || descriptions.length > 0;

@@ -73,7 +73,11 @@ export async function startAdmin(base: Base, shareOf: ShareOf, version: string):
     connections,
     host: admin.access === "loopback" ? ownHost : config.host,
     port: admin.port,
-    variables: { host: "OTP_HOST", port: "OTP_ADMIN_PORT" },
+    variables: {
+      host: "OTP_HOST",
+      port: "OTP_ADMIN_PORT",
+      takenBy: admin.port === config.port ? "OTP_PORT" : undefined,
+    },
     readCertificate: tls && (() => readCertificate(tls)),
     onFault: onFault("admin-server"),
   });

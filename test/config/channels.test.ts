@@ -13,7 +13,7 @@ test("channels have providers of their own, which take their messages, and need 
   });
   expect(faultsOf({ OTP_VOICE_PROVIDERS: "webhook", OTP_WHATSAPP_PROVIDERS: "pigeon" })).toEqual([
     "OTP_VOICE_PROVIDERS names webhook, which takes no messages of the channel voice.",
-    "OTP_WHATSAPP_PROVIDERS must be one of console, messagebird, bird, webhook.",
+    "OTP_WHATSAPP_PROVIDERS must be one of console, messagebird, bird, webhook, or an entry of OTP_HTTP_PROVIDERS_FILE.",
   ]);
   const twice = faultsOf({ OTP_ENV: "production", OTP_VOICE_PROVIDERS: "console,console" });
   expect(twice).toContain("OTP_VOICE_PROVIDERS must not name console in production: it prints every code.");
@@ -31,6 +31,10 @@ test("what speaks the code unasked needs the operator's word, since a voicemail 
     "OTP_VOICE_UNATTENDED must be on for messagebird, which speaks the code without waiting for a key: a voicemail may keep it.",
   ]);
   expect(configOf({ ...env, OTP_VOICE_UNATTENDED: "on" }).providers.voice).toEqual(["messagebird"]);
+});
+
+test("a country has one sender, in whatever letters", () => {
+  expect(faultsOf({ OTP_ORIGINATORS: "nl=Acme,BE=Acme,NL=Other" })).toEqual(["OTP_ORIGINATORS gives NL two senders."]);
 });
 
 test("nobody is called until there is a cap on calls; what the console prints has none", () => {

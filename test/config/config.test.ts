@@ -5,6 +5,7 @@ import { providerNames } from "../../src/delivery/providers/list.ts";
 import { configOf, faultsOf, keyText, noFiles, olderKeyText, production } from "../support/service/environment.ts";
 import { dayMs, hourMs, minuteMs, policy, secondMs } from "../support/data/examples.ts";
 
+const known = `${providerNames.join(", ")}, or an entry of OTP_HTTP_PROVIDERS_FILE`;
 describe("without any variable", () => {
   test("everything has its documented value, and nothing is warned of", () => {
     const parsed = parseConfig({}, noFiles);
@@ -174,7 +175,7 @@ describe("a variable of a kind", () => {
       "must be a list such as <key>,<older key>, each 32 bytes in base64url without padding",
     ],
     ["OTP_MASTER_KEY", [Array<string>(9).fill(key(32)).join(",")], "must have at most 8 entries"],
-    ["OTP_PROVIDERS", ["twilio", "Console", "console,", ","], `must be one of ${providerNames.join(", ")}`],
+    ["OTP_PROVIDERS", ["twilio", "Console", "console,", ","], `must be one of ${known}`],
     ["OTP_BRAND", ["B".repeat(41)], "must have at most 40 characters"],
     [
       "OTP_BRAND",

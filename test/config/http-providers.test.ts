@@ -79,6 +79,9 @@ describe("a variable of another name is no secret of a provider", () => {
 });
 
 test("a name that nobody declares is refused, and those there are are told", () => {
+  expect(faultsOf({ OTP_PROVIDERS: "acme" })).toEqual([
+    "OTP_PROVIDERS must be one of console, messagebird, bird, webhook, or an entry of OTP_HTTP_PROVIDERS_FILE.",
+  ]);
   const env = { ...named, ...secrets, OTP_PROVIDERS: "acme,acne" };
   expect(faultsOf(env, readFile)).toEqual(["OTP_PROVIDERS must be one of console, messagebird, bird, webhook, acme."]);
 });

@@ -15,7 +15,7 @@ import { createPipelines } from "./pipeline.ts";
 import { watchSessions } from "./sessions.ts";
 import { afterSteps, createUntilQuiet, takeFewer, untilRead } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
-import { whyNotBound } from "./why-not-bound.ts";
+import { whyNotBound, type Variables } from "./why-not-bound.ts";
 import { Wire } from "./wire.ts";
 
 export interface ServerOptions {
@@ -25,7 +25,7 @@ export interface ServerOptions {
   /** 0 for one that is free. */
   readonly port: number;
   /** What operators set these by, for the sentence that says why an address cannot be had. */
-  readonly variables?: { readonly host: string; readonly port: string };
+  readonly variables?: Variables;
   /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
   readonly readCertificate?: (() => Certificate) | undefined;
   readonly limits?: ServerLimits;

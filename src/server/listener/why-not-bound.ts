@@ -4,10 +4,18 @@
 interface Wanted {
   readonly host: string;
   readonly port: number;
-  readonly variables?: { readonly host: string; readonly port: string };
+  readonly variables?: Variables;
 }
 
-const ofCallers = { host: "OTP_HOST", port: "OTP_PORT" };
+/** Where the variables of an address are named. */
+export interface Variables {
+  readonly host: string;
+  readonly port: string;
+  /** What of this process listens there already, as far as that is known. */
+  readonly takenBy?: string | undefined;
+}
+
+const ofCallers: Variables = { host: "OTP_HOST", port: "OTP_PORT" };
 
 /** Why an address could not be had, with the variable that names it. */
 export function whyNotBound(error: unknown, { host, port, variables = ofCallers }: Wanted): string {
@@ -15,7 +23,7 @@ export function whyNotBound(error: unknown, { host, port, variables = ofCallers 
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code ?? "") {
     case "EADDRINUSE":
-      return `${at} is taken by another process; ${variables.port} picks another`;
+      return `${at} is taken by ${variables.takenBy ?? "another process"}; ${variables.port} picks another`;
     case "EADDRNOTAVAIL":
       return `${variables.host} must be an address of this machine, and ${host} is none; 0.0.0.0 stands for all of them`;
     case "ENOTFOUND":

@@ -2,7 +2,7 @@
  * The operators' listener: where it is, whom it answers, and that it is apart from the callers' one.
  */
 import { request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -140,6 +140,13 @@ describe("listens", () => {
     });
     await other.stop();
     await expect(startWorld({ OTP_ADMIN: "loopback", OTP_ADMIN_PORT: taken })).rejects.toThrow(/OTP_ADMIN_PORT/);
+    const free = createServer().listen(0, "127.0.0.1");
+    await once(free, "listening");
+    const port = String((free.address() as AddressInfo).port);
+    await new Promise((done) => free.close(done));
+    await expect(startWorld({ OTP_PORT: port, OTP_ADMIN: "loopback", OTP_ADMIN_PORT: port })).rejects.toThrow(
+      `127.0.0.1:${port} is taken by OTP_PORT; OTP_ADMIN_PORT picks another`,
+    );
   });
 });
 
