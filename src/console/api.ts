@@ -81,6 +81,11 @@ function post(path: string, body: unknown, csrf?: string): Promise<Response> {
   });
 }
 
+/** Whether a failure is the question's, so that asking again is of no use. */
+export function isBadQuestion(failure: unknown): boolean {
+  return ConnectError.from(failure).code === Code.InvalidArgument;
+}
+
 /** A failure as a sentence. Throws SignedOut where there is no session any more. */
 export function sentenceOf(failure: unknown): string {
   const error = ConnectError.from(failure);

@@ -29,6 +29,11 @@ export function tool(cwd: string, name: string, args: readonly string[]): string
   return run(join(cwd, "node_modules/.bin", name), args, { cwd, env: process.env, input: undefined });
 }
 
+/** Runs a script of this folder by the Node that runs us: `npm exec` would take the machine's, which may be too old. */
+export function script(cwd: string, args: readonly string[]): string {
+  return run(process.execPath, args, { cwd, env: process.env, input: undefined });
+}
+
 interface Setting {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;

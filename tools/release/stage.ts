@@ -6,7 +6,7 @@ import { appendFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlin
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dated } from "./changelog.ts";
-import { git, npm, tool } from "./processes.ts";
+import { git, npm, script, tool } from "./processes.ts";
 
 /** Where the packages come from: `lockfile` installs those of package-lock.json, `installed` takes those of the tree. */
 export type Packages = "lockfile" | "installed";
@@ -61,7 +61,7 @@ export function writeRelease(folder: string, version: string, date: string): voi
   // What operators call is no part of it: buf compares an image with one module.
   tool(folder, "buf", ["build", "proto", "--path", "proto/otp/v1", "-o", "tools/release/contract.binpb"]);
   // Web pages name the form by its hash: the next four releases serve this one too.
-  npm(folder, ["exec", "--offline", "--", "node", "tools/generate/element.ts", "keep"]);
+  script(folder, ["tools/generate/element.ts", "keep"]);
 }
 
 /** Documents name the tarballs, and manifests the image, by the version. */

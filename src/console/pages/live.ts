@@ -2,7 +2,7 @@
  * Live: what happens on the instance that answers, as it happens. The page keeps the latest rows alone.
  */
 import type { Activity, WatchActivityResponse } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { isGivenUp, sentenceOf } from "../api.ts";
+import { isBadQuestion, isGivenUp, sentenceOf } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
@@ -43,6 +43,8 @@ export const live: Page = {
         for await (const answer of context.client.watchActivity(asked, { signal: left })) showBatch(view, answer);
       } catch (failure) {
         if (left.aborted || isGivenUp(failure)) return;
+        // What was asked for is wrong, and stays so.
+        if (isBadQuestion(failure)) return void (state.textContent = sentenceOf(failure));
         state.textContent = `${sentenceOf(failure)} It is tried again.`;
       }
       // A stream ends after some minutes.
