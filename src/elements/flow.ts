@@ -240,6 +240,8 @@ export class Flow {
     if (this.#requestId !== undefined) void this.#client.call("/v1/otp/cancel", { request_id: this.#requestId });
     this.#keeper.forget();
     this.#askPhone();
+    // What was said of the code that is gone stays to be read otherwise.
+    this.#view.announce("");
     this.#view.phone.value = "";
     // As if it had been emptied by hand.
     this.#view.phone.dispatchEvent(new Event("input"));

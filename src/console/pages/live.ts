@@ -44,8 +44,9 @@ export const live: Page = {
       } catch (failure) {
         if (left.aborted || isGivenUp(failure)) return;
         // What was asked for is wrong, and stays so.
-        if (isBadQuestion(failure)) return void (state.textContent = sentenceOf(failure));
-        state.textContent = `${sentenceOf(failure)} It is tried again.`;
+        const isOver = isBadQuestion(failure);
+        state.textContent = `${sentenceOf(failure)}${isOver ? "" : " It is tried again."}`;
+        if (isOver) return;
       }
       // A stream ends after some minutes.
       if (!left.aborted) setTimeout(go, againMs);
