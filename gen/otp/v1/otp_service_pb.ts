@@ -571,7 +571,8 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   phone: string;
 
   /**
-   * The channel that SendOtp was asked for. `messages` has the channel of each message.
+   * The channel that SendOtp was asked for; where it did not suit the number, the first one after it that did. `messages` has
+   * the channel of each message.
    *
    * @generated from field: string channel = 6;
    */
