@@ -179,8 +179,8 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
   ];
   if (report.requests.length === 0) return [...lines, "No request is known for this phone."].join("\n");
   // What is said of a request stands beside its first message.
-  const rows = report.requests.flatMap(({ verification: v, state, messages }) =>
-    messages.map((message, i) => ({ message, first: i === 0 ? { v, state } : undefined })),
+  const rows = report.requests.flatMap(({ verification: v, state, messages, references }) =>
+    messages.map((message, i) => ({ message, reference: references[i], first: i === 0 ? { v, state } : undefined })),
   );
   const shown = table(rows, {
     REQUEST: ({ first }) => first?.v.id ?? "",
@@ -192,6 +192,7 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
     DELIVERY: ({ message }) => message.delivery,
     PROVIDER: ({ message }) => message.provider,
     MESSAGE: ({ message }) => message.providerMessageId,
+    REFERENCE: ({ reference }) => reference ?? "",
     DETAIL: ({ message }) => message.detail ?? "",
   });
   return [...lines, shown].join("\n");

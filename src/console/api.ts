@@ -83,7 +83,8 @@ function post(path: string, body: unknown, csrf?: string): Promise<Response> {
 
 /** Whether a failure is the question's, so that asking again is of no use. */
 export function isBadQuestion(failure: unknown): boolean {
-  return ConnectError.from(failure).code === Code.InvalidArgument;
+  const { code } = ConnectError.from(failure);
+  return code === Code.InvalidArgument || code === Code.NotFound;
 }
 
 /** A failure as a sentence. Throws SignedOut where there is no session any more. */

@@ -17,6 +17,10 @@ export async function tenantField(
 ): Promise<readonly Field[]> {
   if (session.tenant !== "") return [];
   const { tenants } = await client.listTenants({ view: TenantView.BASIC, pageSize: choicesMax }, calling(signal));
-  const options = [["", "All"], ...tenants.map(({ id }) => [id, id] as const)] as const;
-  return [{ name: "tenant", label: "Tenant", options, value: chosen ?? "" }];
+  const value = chosen ?? "";
+  const ids = tenants.map(({ id }) => id);
+  // One that the address names and the list lacks must not look like all.
+  const named = value === "" || ids.includes(value) ? ids : [...ids, value];
+  const options = [["", "All"], ...named.map((id) => [id, id] as const)] as const;
+  return [{ name: "tenant", label: "Tenant", options, value }];
 }

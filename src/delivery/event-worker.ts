@@ -70,7 +70,7 @@ export async function postEvent(
 ): Promise<Posted> {
   const { phone } = event;
   const e164 = phone === null ? undefined : readPhone(keys, phone.kid, phone.requestId, phone.box);
-  const body = bodyOf(event, e164, endpoint.showPhones);
+  const body = bodyOf(event, keys, e164, endpoint.showPhones);
   const headers = {
     "content-type": "application/json",
     "user-agent": "otpd",

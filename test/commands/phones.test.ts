@@ -95,10 +95,16 @@ No request is known for this phone.
     expect(output).not.toMatch(new RegExp(`\\b(${first.code}|${second.code})\\b`));
     const rows = output.slice(output.indexOf("REQUEST")).trimEnd().split("\n");
     expect(rows).toEqual([
-      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +COPY +CHANNEL +DELIVERY +PROVIDER +MESSAGE +DETAIL$/),
-      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +sms +ACCEPTED +test +\\S+$`)),
-      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +sms +REJECTED +test +- +no such number$/),
-      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +sms +DELIVERED +test +id-1$`)),
+      expect.stringMatching(
+        /^REQUEST +TIME +STATE +WRONG +COPY +CHANNEL +DELIVERY +PROVIDER +MESSAGE +REFERENCE +DETAIL$/,
+      ),
+      expect.stringMatching(
+        new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +sms +ACCEPTED +test +\\S+ +[\\w-]{22}\\.0$`),
+      ),
+      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +sms +REJECTED +test +- +[\w-]{22}\.0 +no such number$/),
+      expect.stringMatching(
+        new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +sms +DELIVERED +test +id-1 +[\\w-]{22}\\.0$`),
+      ),
     ]);
 
     const json = await shown();

@@ -5,6 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { parseEvent } from "../support/readers/events.ts";
 import { bodyOf, type OwedEvent } from "../../src/otp/decisions/event.ts";
+import { readReference } from "../../src/otp/message/provider-text.ts";
 import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/limits/pumping-guard.ts";
@@ -188,8 +189,11 @@ export function eventCases(withStore: WithStore): void {
         for (const event of events) {
           const { phone } = event;
           const read = phone === null ? undefined : openPhone(acts.keys, phone.kid, phone.requestId, phone.box);
-          expect(parseEvent(bodyOf(event, read, true))).toMatchObject({ type: event.type, data: { phone: ann } });
-          expect(parseEvent(bodyOf(event, read, false)).data["phone"]).toBe(maskPhone(ann));
+          expect(parseEvent(bodyOf(event, acts.keys, read, true))).toMatchObject({
+            type: event.type,
+            data: { phone: ann },
+          });
+          expect(parseEvent(bodyOf(event, acts.keys, read, false)).data["phone"]).toBe(maskPhone(ann));
         }
         expect(await takeEvents(fixture.store)).toEqual([]);
       })(),
@@ -223,6 +227,10 @@ export function eventCases(withStore: WithStore): void {
           test: false,
         };
         expect(first?.facts).toEqual({ ...facts, copy: 0, provider: "one", provider_message_id: null });
+        if (first === undefined) throw new Error("nothing was owed");
+        const { data } = parseEvent(bodyOf(first, acts.keys, undefined, false));
+        const copy0 = { id: job.verification.id, copy: 0 };
+        expect(readReference(acts.keys, String(data["reference"]))).toEqual([copy0]);
         expect(second?.facts).toEqual({ ...facts, delivery: "DELIVERY_SENDING" });
         const end = { state: "STATE_VERIFIED", reason: "REASON_OTP_ALREADY_VERIFIED", end_time: time(1_000) };
         expect(last?.facts).toEqual({ ...facts, ...end });

@@ -39,7 +39,7 @@ function columnsFor(context: PageContext, again: () => void) {
       head: "Last used",
       cell: ({ lastUseTime }: ApiKey) => (lastUseTime === undefined ? "never" : format.time(lastUseTime)),
     },
-    { head: "Ends", cell: endOf },
+    { head: "Ends", kind: "words" as const, cell: endOf },
     {
       head: "Actions",
       cell: (key: ApiKey) =>

@@ -136,6 +136,11 @@ function gridOf({ interval }: Period, from: number, to: number): number[] {
   return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 }
 
+/** Where nothing is known of any message, a share would say that none arrived. */
+function hasReports({ delivered, undelivered }: Counts): boolean {
+  return delivered + undelivered > 0n;
+}
+
 function tiles(counts: Counts | undefined): Child {
   if (counts === undefined) return make("p", { class: "empty" }, "Nothing was asked for in this period.");
   const { asked, verified, messages, segments, delivered, undelivered } = counts;
@@ -155,9 +160,13 @@ function tiles(counts: Counts | undefined): Child {
       tile(
         "Time to verify",
         format.duration(counts.verifyTimeP50),
-        `9 of 10 in ${format.duration(counts.verifyTimeP90)}, 99 of 100 in ${format.duration(counts.verifyTimeP99)}`,
+        counts.verifyTimeP50 === undefined
+          ? "none was verified"
+          : `9 of 10 in ${format.duration(counts.verifyTimeP90)}, 99 of 100 in ${format.duration(counts.verifyTimeP99)}`,
       ),
-      tile("Delivered", format.share(delivered, messages), `${format.count(undelivered)} did not arrive`),
+      hasReports(counts)
+        ? tile("Delivered", format.share(delivered, messages), `${format.count(undelivered)} did not arrive`)
+        : tile("Delivered", format.dash, "no report came"),
       tile("Cost", format.money(counts.cost), "where prices are known"),
     ),
     refusals(counts),
@@ -294,7 +303,10 @@ function groupParts(
         { head: "Sends", ...number((counts) => format.count(counts.asked)) },
         { head: "Verified", ...number((counts) => format.share(counts.verified, counts.asked)) },
         { head: "Messages", ...number((counts) => format.count(counts.messages)) },
-        { head: "Delivered", ...number((counts) => format.share(counts.delivered, counts.messages)) },
+        {
+          head: "Delivered",
+          ...number((counts) => (hasReports(counts) ? format.share(counts.delivered, counts.messages) : format.dash)),
+        },
         { head: "Half verified in", ...number((counts) => format.duration(counts.verifyTimeP50)) },
         { head: "Cost", ...number((counts) => format.money(counts.cost)) },
       ],

@@ -5,8 +5,9 @@
  */
 import type { SpendWarning } from "../verification/daily-cap.ts";
 import type { EventType } from "../event-type.ts";
-import { digest } from "../keys/key-ring.ts";
+import { digest, type KeyRing } from "../keys/key-ring.ts";
 import type { Message } from "../message/message.ts";
+import { referenceFor } from "../message/provider-text.ts";
 import { maskPhone, type E164 } from "../phone-number.ts";
 import { dayMs } from "../verification/policy.ts";
 import { moneyText } from "../message/prices.ts";
@@ -152,9 +153,21 @@ export function testEvent(id: string, tenant: string, now: Instant): OwedEvent {
 }
 
 /** The body that is posted. `phone` is that of the event, where it has one and it can be read. Pure. */
-export function bodyOf({ type, createMs, facts }: OwedEvent, phone: E164 | undefined, showPhones: boolean): string {
+export function bodyOf(event: OwedEvent, keys: KeyRing, phone: E164 | undefined, showPhones: boolean): string {
+  const { type, createMs, facts } = event;
   const shown = phone === undefined ? {} : { phone: showPhones ? phone : maskPhone(phone) };
-  return JSON.stringify({ type, timestamp: timeOf(createMs), data: { ...facts, ...shown } });
+  return JSON.stringify({
+    type,
+    timestamp: timeOf(createMs),
+    data: { ...facts, ...referenceIn(event, keys), ...shown },
+  });
+}
+
+/** Our name of the message that an event is about, as its provider was given it. */
+function referenceIn({ facts, phone }: OwedEvent, keys: KeyRing): { readonly reference?: string } {
+  const { copy } = facts;
+  if (phone === null || typeof copy !== "number") return {};
+  return { reference: referenceFor(keys, { id: phone.requestId, kid: phone.kid }, copy) };
 }
 
 /** The delivery of a message that there is an event for. A message that is tried again is not undelivered yet. */

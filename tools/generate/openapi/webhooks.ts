@@ -36,6 +36,7 @@ const ofMessage = {
   copy: count("0 for the first message, and one more for each resend."),
   provider: maybe(text("Who took it; null for nobody.")),
   provider_message_id: maybe(text("The provider's own id of the message.")),
+  reference: text("Our own, which the provider was given."),
 };
 
 interface Facts {
