@@ -58,6 +58,11 @@ describe("an answer in JSON, by pointer", () => {
       { kind: "accepted", providerMessageId: "m-1" },
     ],
     [
+      "behind a byte order mark",
+      { status: 200, body: '\uFEFF{"result":{"state":"queued","id":"m-1"}}' },
+      { kind: "accepted", providerMessageId: "m-1" },
+    ],
+    [
       "a number for a name",
       { status: 200, body: { result: { state: "0", id: 7 } } },
       { kind: "accepted", providerMessageId: "7" },

@@ -13,7 +13,8 @@ export function isFormType(type: string): boolean {
 export function readFormOrJson(type: string, text: string): unknown {
   if (isFormType(type)) return formFields(text);
   try {
-    return parseJson(text);
+    // Some gateways put a byte order mark first.
+    return parseJson(text.replace(/^\uFEFF/, ""));
   } catch {
     return undefined;
   }
