@@ -133,6 +133,21 @@ describe("providers try", () => {
     expect(JSON.parse(json)).toMatchObject({ provider: "acme", provider_message_id: null });
   });
 
+  test("calls nobody until there is a cap on calls", async () => {
+    const [provider] = acme.providers;
+    const voice = { ...provider, channel: "voice", url: `${farEnd.url}/send` };
+    writeFileSync(join(folder, "providers.json"), JSON.stringify({ providers: [voice] }));
+    const { code, output, errors } = await tryOut();
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toBe("Nobody is called until OTP_VOICE_DAILY_CAP says how many calls a day may be made.\n");
+    expect(farEnd.asked).toHaveLength(0);
+    expect((await tryOut(undefined, { OTP_VOICE_DAILY_CAP: "1" })).code).toBe(0);
+    expect((await tryOut(undefined, { OTP_VOICE_DAILY_CAP: "1" })).errors).toContain(
+      "a daily cap of the tenant default",
+    );
+    expect(farEnd.asked).toHaveLength(1);
+  });
+
   test("a provider that is there and lacks a secret, or is not there, is told; nothing is sent", async () => {
     expect((await tryOut(undefined, { OTP_HTTP_ACME_KEY: "" })).errors).toBe(
       "acme cannot be tried without OTP_HTTP_ACME_KEY.\n",

@@ -12,7 +12,7 @@ import { phoneIndex, type E164, type PhoneNumber } from "../../otp/phone-number.
 import { dayMs, type Policy } from "../../otp/verification/policy.ts";
 import { referenceOf } from "../../otp/message/provider-text.ts";
 import { available, spendAll, type Limit } from "../../otp/limits/rate-limit.ts";
-import type { Refusal } from "../../otp/reason.ts";
+import { refuse, type Refusal } from "../../otp/reason.ts";
 import { capsOf, countAll, type Bill } from "../../otp/decisions/spending.ts";
 import type { SendView } from "../../otp/decisions/standing.ts";
 import { defaultTenant } from "../../otp/operators/tenant.ts";
@@ -135,6 +135,11 @@ export async function tryProvider(options: TryOptions): Promise<Tried> {
   const listed = await store.registry.findDestination(defaultTenant, e164);
   const refusal = refusalOf(defaultTenant, { phone, channel }, listed?.verdict, policy);
   if (refusal !== undefined) return { kind: "refused", refusal };
+  // What the console prints is no call.
+  if (channel === "voice" && policy.dailyVoiceMax === undefined && provider !== "console") {
+    const message = "Nobody is called until OTP_VOICE_DAILY_CAP says how many calls a day may be made.";
+    return { kind: "refused", refusal: refuse("CHANNEL_UNSUPPORTED", { field: "channel", message }).refusal };
+  }
   const entry = { by, provider, e164 };
   const verdict = await spendTry({ store, keys, policy, region, channel, price, entry });
   if (!verdict.allowed) return { kind: "no room", ...verdict };
