@@ -148,6 +148,27 @@ describe.each(messages)("%s", (_, message) => {
   });
 });
 
+const toldByGrpc = (answer: WireAnswer) => {
+  const { status, reasons } = errorOf(answer);
+  return [status, ...reasons];
+};
+const toldByConnect = ({ status, text }: WireAnswer) => [status, (JSON.parse(text) as Said).details[0]?.debug.reason];
+interface Said {
+  readonly details: readonly { readonly debug: { readonly reason?: string } }[];
+}
+
+test.each([
+  ["gRPC", "application/grpc", grpcFrame, toldByGrpc, invalidArgument],
+  ["gRPC-web", "application/grpc-web+proto", grpcFrame, toldByGrpc, invalidArgument],
+  ["Connect", "application/proto", (message: Uint8Array) => message, toldByConnect, 400],
+])("a check of health that cannot be read is no fault of ours over %s", async (_, type, framed, told, status) => {
+  const check = { path: "/grpc.health.v1.Health/Check", headers: { "content-type": type } };
+  for (const message of [Buffer.of(0x0a, 0x7f), Buffer.alloc(100, 0x7b)]) {
+    const answer = await overHttp2(world.url, { ...check, body: framed(message) });
+    expect(told(answer)).toEqual([status, "INVALID_REQUEST"]);
+  }
+});
+
 describe.each([
   ["gRPC", overGrpc],
   ["gRPC-web", overGrpcWeb],

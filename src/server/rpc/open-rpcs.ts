@@ -19,19 +19,19 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { constants } from "node:http2";
-import { refuse } from "../../otp/reason.ts";
+import { refuse, type Refusal } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
 import { connectionOf, type Request, type Response } from "../listener/exchange.ts";
 import { createBudget, type BudgetLimits } from "./budget.ts";
-import { jsonOptions } from "./decoding.ts";
+import { decode, encodedBy, jsonOptions } from "./decoding.ts";
 import { createDoor } from "./door.ts";
 import { refuseForNow } from "./faults.ts";
 import type { Pages, Shared } from "./gateway.ts";
 import { discard, inOnePiece, readBody } from "../http/body.ts";
 import { createDeadlines } from "../http/deadlines.ts";
-import { headersOf, isGrpcWebText } from "../http/headers.ts";
+import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { isClosed } from "../http/response.ts";
-import { fromText, notText, streamedAsText } from "./frames.ts";
+import { fromText, notText, streamedAsText, unwrap } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
 
 export interface OpenRpcsOptions {
@@ -104,11 +104,13 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
       return turnAway(request, response, routed.refusal, { surface: routed.surface });
     }
     let body: AsyncIterable<Uint8Array> = request;
+    let whole: Uint8Array | undefined;
     if (handler.method.methodKind !== "bidi_streaming") {
       const read = await readBody(request, routed.bytesMax, deadlines);
       if (read === undefined) return;
       if (!(read instanceof Uint8Array)) return turnAway(request, response, read);
-      body = inOnePiece(isText ? (fromText(read) ?? notText) : read);
+      whole = isText ? (fromText(read) ?? notText) : read;
+      body = inOnePiece(whole);
     }
     const who = { isKnown: false, address: shareOf(peerOf(request)), connection: connectionOf(request) } as const;
     const looked = await door.enter(() => who);
@@ -117,6 +119,8 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
     // Only how many are begun in a turn is bounded.
     looked();
     if (isClosed(response)) return;
+    const refusal = whole && whyUnreadable(routed, request, whole, messageBytesMax);
+    if (refusal !== undefined) return turnAway(request, response, refusal, { surface: routed.surface });
     // Not before its body is whole: one that never ends would hold what others need.
     const kind = kindOf(handler);
     const taken = kind === "unary" ? undefined : budgetOf[kind].take(who.address);
@@ -142,6 +146,20 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
       else turnAway(request, response, refuse("INTERNAL").refusal);
     });
   };
+}
+
+/** Why a binary message cannot be read. Connect would call it a fault of ours, for which balancers take an instance out. */
+function whyUnreadable(
+  { handler: { method }, surface, type }: Routed,
+  { headers }: Request,
+  body: Uint8Array,
+  bytesMax: number,
+): Refusal | undefined {
+  const isUnwrapped = method.methodKind === "unary" || isGrpc(surface);
+  if (!isUnwrapped || encodedBy(type) !== "binary") return undefined;
+  const message = unwrap(surface, headers, body, bytesMax);
+  const decoded = message.ok ? decode(method, "binary", message.value) : undefined;
+  return decoded?.ok === false ? decoded.refusal : undefined;
 }
 
 /** The request with the address of its RPC instead of its own: Connect's half fails over what is no URL, or names no host. */
