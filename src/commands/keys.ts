@@ -212,7 +212,7 @@ function secretRights({ scopes: list, origin, app, "allow-send": maySend, channe
 
 function publishableRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
   if (list !== undefined) throw new Misused("--scopes is for secret keys; --allow-send lets a publishable one send.");
-  if (origin.includes("null")) throw new Misused(`--origin null: ${nullOrigin}`);
+  if (origin.includes("null")) throw new Misused(`--origin null: ${nullOrigin}.`);
   const isDevelopment = process.env["OTP_ENV"] !== "production";
   const read = origin.map((text) => parseOrigin(text, { isDevelopment }));
   if (read.includes(undefined)) throw new Misused(`--origin must be ${originShape}.`);

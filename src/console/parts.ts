@@ -101,15 +101,29 @@ export function table<Row>(
         "tbody",
         {},
         rows.map((row) =>
-          make(
-            "tr",
-            {},
-            columns.map((column) => make("td", { class: column.kind }, column.cell(row))),
+          withNamedButtons(
+            make(
+              "tr",
+              {},
+              columns.map((column) => make("td", { class: column.kind }, column.cell(row))),
+            ),
           ),
         ),
       ),
     ),
   );
+}
+
+const nameCharsMax = 100;
+
+/** Each row has the same buttons: read out, they say which row's they are, by the first words in it. */
+function withNamedButtons(row: HTMLTableRowElement): HTMLTableRowElement {
+  const words = [...(row.cells[0]?.childNodes ?? [])].map(({ textContent }) => (textContent ?? "").trim());
+  const name = (words.find((each) => each !== "") ?? "").slice(0, nameCharsMax);
+  for (const each of row.querySelectorAll("button:not([aria-label])")) {
+    each.setAttribute("aria-label", `${each.textContent} ${name}`);
+  }
+  return row;
 }
 
 /** Buttons to the first page and the next, where there are such; a page is shown by its token. */

@@ -220,7 +220,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await goTo(page, "tenants");
     const ofShop = page.locator("tr", { hasText: `shop ${markup}` });
     for (const name of ["Rotate", "Revoke"]) {
-      await ofShop.getByRole("button", { name }).click();
+      await ofShop.getByRole("button", { name: `${name} shop ${markup}` }).click();
       await inDialog(`tenants, ${name}`, `shop ${markup}`);
     }
     await goTo(page, "providers");

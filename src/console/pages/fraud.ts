@@ -366,6 +366,8 @@ function guardPart({ mode, source }: { readonly mode: string; readonly source: s
     ),
     source !== "" && make("p", { class: "hint" }, sourceOf(source)),
     may(context, "admin.write") &&
+      // What it no longer refuses is the operator's to pay, so an admin of one tenant has it enforce and no more.
+      (!isEnforced || context.session.tenant === "") &&
       make(
         "div",
         { class: "buttons" },

@@ -64,7 +64,12 @@ export function createKey(context: PageContext, of: string, again: () => void): 
   });
 }
 
-export function rotateKey(context: PageContext, { id, name }: ApiKey, again: () => void): void {
+/** A key need not have a name. */
+const nameOf = ({ name, id }: ApiKey): string => (name === "" ? id : name);
+
+export function rotateKey(context: PageContext, key: ApiKey, again: () => void): void {
+  const { id } = key;
+  const name = nameOf(key);
   ask(context, {
     title: `Replace ${name}?`,
     text: "A new key with the same rights is made. The old one goes on for a while, so that both work meanwhile.",
@@ -79,7 +84,9 @@ export function rotateKey(context: PageContext, { id, name }: ApiKey, again: () 
   });
 }
 
-export function revokeKey(context: PageContext, { id, name }: ApiKey, again: () => void): void {
+export function revokeKey(context: PageContext, key: ApiKey, again: () => void): void {
+  const { id } = key;
+  const name = nameOf(key);
   ask(context, {
     title: `Revoke ${name}?`,
     text: "It is refused from the next call on. This cannot be undone.",

@@ -48,7 +48,9 @@ function columnsFor(context: PageContext, again: () => void) {
         make(
           "div",
           { class: "tools" },
-          button("Rotate", () => rotateKey(context, key, again)),
+          // Only admins of no tenant make keys for admins.
+          (key.kind !== "admin" || context.session.tenant === "") &&
+            button("Rotate", () => rotateKey(context, key, again)),
           button("Revoke", () => revokeKey(context, key, again), "danger"),
         ),
     },

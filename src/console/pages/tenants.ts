@@ -128,6 +128,8 @@ function settingColumns(context: PageContext, id: string, again: () => void) {
       head: "Actions",
       cell: (setting: Setting): Child => {
         if (!may(context, "admin.write")) return undefined;
+        // A receipt in another's name would be believed there, so an admin of one tenant never changes it.
+        if (setting.name === "audience" && context.session.tenant !== "") return undefined;
         const change = button("Change", () => changeSetting(context, id, setting, again));
         change.setAttribute("aria-label", `Change ${setting.name}`);
         return change;

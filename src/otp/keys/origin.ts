@@ -26,7 +26,7 @@ export const originShape =
 
 /** Why `null` is no origin to list, though browsers send it. */
 export const nullOrigin =
-  "null is the origin of every page in a sandboxed frame and of every page opened from a file, whoever made it: no key may list it. Serve the page from http://localhost, or make a key for apps.";
+  "null is the origin of every page in a sandboxed frame and of every page opened from a file, whoever made it: no key may list it. Serve the page from http://localhost, or make a key for apps";
 
 /** Where a key is made. */
 export interface Setup {

@@ -186,6 +186,14 @@ test("nobody gives a scope that he lacks, by a new key or by another's", async (
   expect(await codeOf(client.createWebhook(shown))).toBe(Code.PermissionDenied);
 });
 
+test("who lists the origin null for a key is told why not, in whole sentences", async () => {
+  const refused = await operator.createApiKey({ kind: "pub", origins: ["null"] }).catch(ConnectError.from);
+  expect(refused).toMatchObject({
+    code: Code.InvalidArgument,
+    rawMessage: expect.stringMatching(/^origins must not name null: [^]*[^.]\.$/) as string,
+  });
+});
+
 test("a whole number of the lists is told to whom numbers may be told, which the audit tells without it", async () => {
   await operator.block({ tenant: "acme", prefix: "+31612345678" });
   const blind = await world.makeAdminKey({ tenant: "acme", scopes: ["admin.read"] });
