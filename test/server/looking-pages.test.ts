@@ -7,6 +7,7 @@ import { ok } from "../../src/otp/reason.ts";
 import { createConsole, type ConsoleOptions } from "../../src/server/admin/console.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
+import { flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { overHttp1 } from "../support/clients/wire.ts";
 
 const stranger = "127.0.0.2";
@@ -47,6 +48,9 @@ const ask = (listener: Listener, method: string, by: string, from: string) =>
   overHttp1(listener.url, { method, path: "/session", headers: { "x-by": by }, from, ...bodyOf(method) });
 const bodyOf = (method: string) => (method === "POST" ? { body: "{}" } : {});
 
+const headersTo = (path: string) =>
+  headerBlock({ ":method": "GET", ":scheme": "http", ":path": path, ":authority": "otpd", "x-by": "crowd" });
+
 /** A call with a key that is known, by whose status one sees whether there is a place. */
 async function callStatus(listener: Listener): Promise<number> {
   const headers = { authorization: `Bearer ${testKey}` };
@@ -74,6 +78,31 @@ test("beside a crowd of one address, of which a few are looked up at once, the n
   expect((await own).status).toBe(200);
   const statuses = (await Promise.all(crowd)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 503)).toHaveLength(crowdSize + 1 - looksMax - waitingMax);
+  await listener.stop();
+});
+
+test("beside a connection that asks for as many as may wait, its address's next connection has its turn too", async () => {
+  const listener = await startListener({ pageOf, callsMax: 16 });
+  const crowd = await openRaw(listener.port);
+  let streams = 0;
+  const asking = () =>
+    frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * streams++ + 1, headersTo("/session"));
+  const askFor = (count: number) => crowd.write(...Array.from({ length: count }, asking));
+  crowd.write(preface, settings());
+  // As many as are begun in a turn.
+  askFor(looksMax / 2);
+  await looked("crowd", looksMax / 2);
+  askFor(looksMax / 2);
+  await looked("crowd", looksMax);
+  // 16 of these wait.
+  askFor(24);
+  await listener.answered(8);
+  const own = ask(listener, "GET", "owner", "127.0.0.1");
+  // The crowd's last has made room.
+  await listener.answered(9);
+  endAll();
+  expect((await own).status).toBe(200);
+  crowd.destroy();
   await listener.stop();
 });
 

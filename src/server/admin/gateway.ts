@@ -17,7 +17,7 @@ import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
 import { isClosed, write } from "../http/response.ts";
-import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
+import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
 import { newCallId } from "../rpc/call.ts";
 import { createDoor, Places, type Door } from "../rpc/door.ts";
@@ -234,7 +234,11 @@ async function lookAt({ door, options }: Way, request: Request): Promise<AdminRe
   const looked = await door.enter(() =>
     options.wasValid(request)
       ? { isKnown: true }
-      : { isKnown: false, address: options.shareOf(options.addressOf(request).text) },
+      : {
+          isKnown: false,
+          address: options.shareOf(options.addressOf(request).text),
+          connection: connectionOf(request),
+        },
   );
   if (looked === undefined) return undefined;
   try {

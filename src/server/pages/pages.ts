@@ -6,7 +6,7 @@
 import type { Result } from "../../otp/reason.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import { answerPage, type PageAnswer } from "../http/response.ts";
-import type { Request, Response } from "../listener/exchange.ts";
+import { connectionOf, type Request, type Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
 import { createDoor, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refuseForNow, type ForNow } from "../rpc/faults.ts";
@@ -114,7 +114,11 @@ async function inItsTurn(
   response: Response,
   write: () => void,
 ): Promise<void> {
-  const given = await door.enter(() => ({ isKnown: false, address: shareOf(request) }));
+  const given = await door.enter(() => ({
+    isKnown: false,
+    address: shareOf(request),
+    connection: connectionOf(request),
+  }));
   if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
   try {
     write();
@@ -168,7 +172,11 @@ async function withPlace(
 /** Shows a page that looks something up in its address's turn. No place of a call is to be had by guessing. */
 async function atDoor(context: Context, request: Request, response: Response, act: () => Promise<void>): Promise<void> {
   const { door, shareOf } = context;
-  const looked = await door.enter(() => ({ isKnown: false, address: shareOf(request) }));
+  const looked = await door.enter(() => ({
+    isKnown: false,
+    address: shareOf(request),
+    connection: connectionOf(request),
+  }));
   if (looked === undefined) return sendAway(context, request, response, "STORE_UNAVAILABLE");
   try {
     await act();
