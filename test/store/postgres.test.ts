@@ -1,21 +1,28 @@
 /**
- * The store's contract on PostgreSQL, on a database of its own for every case.
+ * The store's contract on PostgreSQL, on one database, which is as it was new for every case.
  */
 import { afterAll, beforeAll } from "vitest";
-import { openPostgres } from "../../src/store/postgres/open.ts";
-import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
+import { openPostgres, preparePostgres } from "../../src/store/postgres/open.ts";
+import { renewable, startPostgres, type PostgresServer, type Renewable } from "../support/databases/postgres.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { testCharge } from "./acts.ts";
 import { openings, storeContract } from "./contract.ts";
 
 let server: PostgresServer;
+let url: string;
+let database: Renewable;
 beforeAll(async () => {
   server = await startPostgres();
+  url = await server.createDatabase();
+  await preparePostgres(url);
+  database = await renewable(url);
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await database.end();
+  await server.stop();
+});
 
 storeContract("PostgreSQL", async () => {
-  const url = await server.createDatabase();
   const system = createManualSystem();
   const opened = await openings(() => openPostgres({ url, system, clock: "system", chargeOf: testCharge }));
   return {
@@ -24,6 +31,10 @@ storeContract("PostgreSQL", async () => {
     bucketRows: 2,
     async markNewer() {
       await server.run("UPDATE schema_version SET version = 999, least = 999", url);
+    },
+    async end() {
+      await opened.end();
+      await database.renew();
     },
   };
 });

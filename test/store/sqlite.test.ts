@@ -5,6 +5,7 @@ import Sqlite from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { makeDatabase } from "../support/databases/empty-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { testCharge } from "./acts.ts";
@@ -13,6 +14,7 @@ import { openings, storeContract } from "./contract.ts";
 storeContract("SQLite", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "otp.db");
+  await makeDatabase(path);
   const system = createManualSystem();
   const opened = await openings(() => openSqlite({ path, system, exclusive: false, chargeOf: testCharge }));
   return {
