@@ -6,7 +6,7 @@
  */
 import { build, type Metafile } from "esbuild";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { builtPath, stampOf } from "../../src/built.js";
 import { isNodeModule, nodeModulesAsObjects } from "./node-modules.ts";
 import { folderOf, noticesOf } from "./notices.ts";
@@ -15,7 +15,7 @@ const root = join(import.meta.dirname, "../..");
 const dist = join(root, "dist");
 
 /** What the server reads beside its code; folders without their TypeScript. The pages' scripts are in gen/, bundled. */
-const read = [
+export const readBeside = [
   "package.json",
   "gen/openapi.json",
   "gen/demo",
@@ -33,11 +33,17 @@ const decides = [
   "node_modules/.package-lock.json",
 ];
 
+/** Programs to bundle: where each goes below its folder, without an ending, and its source. */
+export type Programs = Readonly<Record<string, string>>;
+
 /** The program of a report's thread has a name by which it is started; what it shares with the server is in one place. */
-const entryPoints = ["src/cli.ts", "src/store/sqlite/report-worker.ts"];
+export const reportThread = {
+  "src/store/sqlite/report-worker": "src/store/sqlite/report-worker.ts",
+} satisfies Programs;
+const server = { "src/cli": "src/cli.ts", ...reportThread } satisfies Programs;
 
 export interface Bundled {
-  /** The contents of each file, by its path below `dist/`. */
+  /** The contents of each file, by its path below the folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** The paths of the files that went into each of them, from the root. */
   readonly inputsOf: ReadonlyMap<string, readonly string[]>;
@@ -45,14 +51,13 @@ export interface Bundled {
   readonly inputs: readonly string[];
 }
 
-/** Bundles the code, and writes nothing. */
-export async function bundle(): Promise<Bundled> {
+/** Bundles programs for a folder, such as the server's for `dist/`, and writes nothing. */
+export async function bundle(programs: Programs = server, folder = "dist"): Promise<Bundled> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
-    entryPoints,
-    outbase: ".",
-    outdir: "dist",
-    // All right below dist/src: src/own-files.ts is anywhere among them, and finds the rest from there.
+    entryPoints: programs,
+    outdir: folder,
+    // All right below src/: src/own-files.ts is anywhere among them, and finds the rest from there.
     chunkNames: "src/[name]-[hash]",
     write: false,
     bundle: true,
@@ -76,16 +81,16 @@ export async function bundle(): Promise<Bundled> {
     },
   });
   return {
-    files: new Map(outputFiles.map(({ path, contents }) => [path.slice(dist.length + 1), contents])),
-    inputsOf: inputsOf(metafile),
+    files: new Map(outputFiles.map(({ path, contents }) => [relative(join(root, folder), path), contents])),
+    inputsOf: inputsOf(metafile, folder),
     inputs: Object.keys(metafile.inputs).filter((path) => !isNodeModule(path)),
   };
 }
 
-function inputsOf({ outputs }: Metafile): Map<string, string[]> {
+function inputsOf({ outputs }: Metafile, folder: string): Map<string, string[]> {
   return new Map(
     Object.entries(outputs).map(([path, { inputs }]) => [
-      path.slice("dist/".length),
+      relative(folder, path),
       Object.keys(inputs).filter((input) => !isNodeModule(input)),
     ]),
   );
@@ -100,7 +105,7 @@ export async function buildServer(): Promise<void> {
     .filter((path) => existsSync(join(root, path)));
   const stamps = new Map(stampable.map((path) => [path, stampOf(join(root, path))]));
   const { files, inputs } = await bundle();
-  const own = read.flatMap(filesIn).filter((path) => !path.endsWith(".ts"));
+  const own = readBeside.flatMap(filesIn).filter((path) => !path.endsWith(".ts"));
   const all = new Map([
     ...files,
     ...own.map((path) => [path, readFileSync(join(root, path))] as const),

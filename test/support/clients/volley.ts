@@ -8,6 +8,7 @@ import { Agent } from "node:http";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { Database } from "../../../src/store/open.ts";
+import { programAt } from "../processes/programs.ts";
 import { callUntilReached, makeSurfaces, type Message, type Rpc } from "./surfaces.ts";
 
 export interface Shot {
@@ -87,7 +88,7 @@ async function fire({ url, key, connections, shots, atOnce = underWayMax, databa
 
 /** Fires a volley from another process. */
 export async function fireVolley(orders: Orders): Promise<Hit[]> {
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [programAt("src/volley")], { stdio: ["pipe", "pipe", "inherit"] });
   child.stdin.end(JSON.stringify(orders));
   const [output] = await Promise.all([text(child.stdout), once(child, "close")]);
   if (child.exitCode !== 0) throw new Error(`the volley failed: ${output}`);

@@ -6,7 +6,6 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { scopes } from "../../../src/otp/keys/api-key.ts";
 import { issueKey } from "../../../src/service/callers/api-keys.ts";
@@ -14,6 +13,7 @@ import type { Database } from "../../../src/store/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import { makeDatabase } from "../databases/empty-database.ts";
 import { openInTime } from "../databases/opening.ts";
+import { programAt } from "./programs.ts";
 import { cleanEnv } from "./process.ts";
 
 /** Where a process can be stopped, in the order in which a call comes by. */
@@ -85,7 +85,6 @@ export interface Deployment {
   aheadMs: number;
 }
 
-const program = fileURLToPath(new URL("crashing.ts", import.meta.url));
 const masterKey = Buffer.alloc(32, 7).toString("base64url");
 
 /** Makes one API key of all scopes in a database: one in a folder, or the PostgreSQL database that is given. */
@@ -120,7 +119,7 @@ export async function startCrashable(
   env: Record<string, string> = {},
   at?: `${Failpoint}:${FailureMode}`,
 ): Promise<Crashable> {
-  const child = fork(program, [], {
+  const child = fork(programAt("src/crashing"), [], {
     execArgv: [],
     env: cleanEnv({
       OTP_PORT: "0",
