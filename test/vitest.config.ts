@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { isFull } from "./support/extent.ts";
 import { makeScratchFolder } from "./support/processes/scratch-folder.ts";
 
 // What the processes of otpd run that the tests start.
@@ -10,6 +11,12 @@ process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/compile", 
 // Each process makes its folders where this says.
 const scratch = makeScratchFolder();
 if (scratch !== undefined) process.env["TMPDIR"] = scratch;
+
+// Of no promise of the service, and half a minute of CPU: `npm run test:soak` alone runs them.
+const ofTools = isFull ? [] : ["tools/bench/bench.test.ts", "tools/measure.test.ts"];
+
+// They change what their whole process goes by: which certificates it trusts.
+const changers = ["test/delivery/{provider,http}/*.test.ts"];
 
 // Tests wait for what is to happen, not for so long: these bounds are for what never happens, on the slowest machine. A volley
 // through four instances takes 10 s, and took more than 180 where 40 others were ready to run for each core.
@@ -29,14 +36,17 @@ export default defineConfig({
       // Pure rules share their processes: to start one costs more than most of these files.
       { test: { ...everywhere, name: "rules", include: ["test/otp/**/*.test.ts"], isolate: false } },
       {
+        // A process for each of the workers, not for each file: to load the service costs as much as most files do.
         test: {
           ...everywhere,
           name: "sqlite",
           include: ["{test,tools}/**/*.test.ts"],
-          exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
+          exclude: ["test/soak/**", "test/otp/**", "test/postgres/**", ...changers, ...ofTools],
           globalSetup: [built],
+          isolate: false,
         },
       },
+      { test: { ...everywhere, name: "alone", include: changers, globalSetup: [built] } },
       {
         // What is promised on SQLite, once more on PostgreSQL; and what many instances and a network can break.
         test: {

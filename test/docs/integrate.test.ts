@@ -14,7 +14,7 @@ import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { startBrowser } from "../support/pages/browser.ts";
-import { goCompiler, lacks, python } from "../support/machine.ts";
+import { lacks, python } from "../support/machine.ts";
 import { converse } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
 import {
@@ -91,15 +91,6 @@ const forPython = [
   "protoc",
   "protobuf's own .proto files",
   "grpc_python_plugin",
-] as const;
-
-const forGo = [
-  "go",
-  "grpc-go",
-  "Go's protobuf",
-  "Go's plugins of protoc",
-  "protoc",
-  "protobuf's own .proto files",
 ] as const;
 
 describe.concurrent("the clients", () => {
@@ -185,20 +176,5 @@ describe.concurrent("the clients", () => {
       converse(python, ["client.py", phone], stage.folder, { API_KEY: key, OTPD_TARGET: new URL(url).host });
     await expectComplete(stage, start);
     await expectPlainEnds(stage, start);
-  });
-
-  test.skipIf(lacks("the client of docs/integrate.md in Go", ...forGo))("Go", async (context) => {
-    const stage = await setStage(context);
-    stage.write("receipts/receipts.go", receipts.only("go"));
-    stage.write("main.go", doc.file("main.go"));
-    await generate(stage, "--go_out", goCompiler);
-    const start: Start = (phone, key, url = stage.line.url) => {
-      const env = { API_KEY: key, OTPD_TARGET: new URL(url).host, GRPC_GO_RETRY: "on" };
-      return converse("./prove", [phone], stage.folder, env);
-    };
-    await expectComplete(stage, start);
-    await expectPlainEnds(stage, start);
-    const nobody = converse("./prove", [], stage.folder, {});
-    await expect(nobody.heard()).rejects.toThrow(/more: usage: prove PHONE\n$/);
   });
 });
