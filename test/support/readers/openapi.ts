@@ -4,9 +4,9 @@
  */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import { readFileSync } from "node:fs";
+import { readOwnFile } from "../../../src/own-files.ts";
 
-export const documentText = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
+export const documentText = readOwnFile("gen/openapi.json").toString("utf8");
 
 interface Content {
   readonly "application/json": {
