@@ -15,6 +15,7 @@ export default defineConfig({
         test: {
           name: "soak",
           include: ["test/soak/**/*.test.ts"],
+          globalSetup: ["test/support/processes/built.ts"],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           retry: 0,

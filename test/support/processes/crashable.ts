@@ -4,7 +4,6 @@
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { scopes } from "../../../src/otp/keys/api-key.ts";
@@ -130,8 +129,6 @@ export async function startCrashable(
       OTP_KEY_LIMIT: "none",
       // An answer tells what came of the message, however slow the machine is.
       OTP_SEND_WAIT_MS: "10000",
-      // Starts are most of what a crash test costs: compiled code is kept between them.
-      NODE_COMPILE_CACHE: join(tmpdir(), "otpd-test-compile-cache"),
       CRASH_AHEAD_MS: `${deployment.aheadMs}`,
       CRASH_AT: at ?? "",
       ...env,
