@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -107,6 +107,9 @@ describe.concurrent("the clients", () => {
     expect(await deceived.say(stage.world.network.codeFor(phone))).toMatch(/^start over: the receipt /);
     expect(await deceived.ended).toBe(1);
     await expectPlainEnds(stage, start);
+    const nobody = converse("bash", ["otp.sh"], stage.folder, {});
+    await expect(nobody.heard()).rejects.toThrow("usage: otp.sh PHONE");
+    expect(await nobody.ended).toBe(2);
   });
 
   test("TypeScript, a server", async (context) => {
@@ -176,5 +179,15 @@ describe.concurrent("the clients", () => {
       converse(python, ["client.py", phone], stage.folder, { API_KEY: key, OTPD_TARGET: new URL(url).host });
     await expectComplete(stage, start);
     await expectPlainEnds(stage, start);
+    // The key never leaves this machine in cleartext: what another is told first is TLS's record of a handshake.
+    const elsewhere = createTcpServer().listen(0, "127.0.0.2");
+    context.onTestFinished(() => void elsewhere.close());
+    await once(elsewhere, "listening");
+    const connected = once(elsewhere, "connection") as Promise<[Socket]>;
+    start(newPhone(), stage.world.key, `http://127.0.0.2:${(elsewhere.address() as AddressInfo).port}`);
+    const [socket] = await connected;
+    const [bytes] = (await once(socket, "data")) as [Buffer];
+    socket.destroy();
+    expect(bytes[0]).toBe(0x16);
   });
 });
