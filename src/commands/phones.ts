@@ -16,7 +16,7 @@ import { createTenants } from "../service/callers/tenants.ts";
 import type { Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import { flag, parseArgs, say, single, table, Unusable, withStore, type Commands } from "./command.ts";
-import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
+import { chargesAtHand, configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {
   "phones show": {
@@ -129,7 +129,10 @@ async function reset(args: string[]): Promise<void> {
 async function erase(args: string[]): Promise<void> {
   const { values, phone } = readArguments(args);
   const config = configuration();
+  // What is erased is summed before it goes.
+  const charges = chargesAtHand();
   await withStore(async (store) => {
+    await charges.learn(store);
     const keys = keyRingOf(config);
     const asked = values.tenant === undefined ? undefined : (await tenantAsRead(store, values.tenant, config)).id;
     const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
@@ -148,7 +151,7 @@ async function erase(args: string[]): Promise<void> {
         `The ${verdict} list of ${tenant} names this number: otpd destinations remove takes it off.`,
     );
     say([`Erased of ${shown}: ${counts}. Its wrong codes count on until they are 90 days old.`, ...stay].join("\n"));
-  });
+  }, charges);
 }
 
 /** What the audit calls a phone. */

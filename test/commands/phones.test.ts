@@ -270,4 +270,18 @@ The allow list of default names this number: otpd destinations remove takes it o
     const again = await runIn(world.folder, ["phones", "erase", phone, "--json", "--tenant", "default"], env);
     expect(JSON.parse(again.output)).toEqual({ verifications: 0, canceled: 0, events: 0, entries: [] });
   });
+
+  test("leaves the sums what its messages took", async () => {
+    const segments = async () => {
+      const { output } = await runIn(world.folder, ["stats", "--by", "all", "--json"], env);
+      const [all] = JSON.parse(output) as { messages: number; segments: number }[];
+      return { messages: all?.messages, segments: all?.segments };
+    };
+    const none = await segments();
+    await send();
+    const before = await segments();
+    expect(before).not.toEqual(none);
+    expect((await runIn(world.folder, ["phones", "erase", phone], env)).code).toBe(0);
+    expect(await segments()).toEqual(before);
+  });
 });
