@@ -138,7 +138,8 @@ export async function run(argv: string[]): Promise<number> {
   } catch (error) {
     const isParsing = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
     if (error instanceof StoreUnavailable) sayError(`The database cannot be used now: ${error.message}.`);
-    else sayError(messageOf(error));
+    // Node's advice on arguments that begin with a hyphen: none of ours does, and it lacks its last quote.
+    else sayError(messageOf(error).replace(/\. To specify a positional argument .*/s, ""));
     if (!isParsing && !(error instanceof Misused)) return 1;
     const [lines = ""] = command.help.split("\n\n");
     sayError(`\n${lines}\nWith --help it tells more.`);

@@ -350,7 +350,7 @@ describe("a command line that cannot be followed", () => {
     [["create"], 2, "Give the name of one tenant."],
     [["create", "a", "b"], 2, "Give the name of one tenant."],
     [["create", "default"], 1, "There is already a tenant default."],
-    [["create", "fresh", "--colour", "red"], 2, "Unknown option '--colour'"],
+    [["create", "fresh", "--colour", "red"], 2, "Unknown option '--colour'\n\nUsage: "],
     [["create", "fresh", "--texts", "/nowhere"], 1, "--texts names a file that is not there."],
     [["create", "fresh", "--code-length", "5"], 1, "  - --code-length must be at least 6."],
     [["create", "fresh", "--origin", "https://a.example/b"], 1, "  - --origin must be a list such as"],
