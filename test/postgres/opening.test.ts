@@ -23,6 +23,18 @@ test("a database with synchronous_commit=off is refused, and nothing is made in 
   expect(await select({ kind: "postgres", url }, tables)).toEqual([{ n: 0 }]);
 });
 
+test("a database that cannot keep every character is refused, and nothing is made in it", async () => {
+  const url = new URL(inject("postgres") ?? "");
+  await select(
+    { kind: "postgres", url: url.href },
+    "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'",
+  );
+  url.pathname = "/latin";
+  await expect(open(url.href)).rejects.toThrow("the database cannot be opened: its encoding is LATIN1, and otpd needs");
+  const tables = "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = current_schema()";
+  expect(await select({ kind: "postgres", url: url.href }, tables)).toEqual([{ n: 0 }]);
+});
+
 test("a database that is not there is told of without its password", async () => {
   const proxy = await startTcpProxy(1);
   const url = new URL(through(proxy, inject("postgres") ?? ""));

@@ -62,12 +62,16 @@ export async function preparePostgres(url: string): Promise<void> {
   }
 }
 
-/** Without a flush at each commit an acknowledged send could be lost, and a used code work again. */
+/**
+ * Without a flush at each commit an acknowledged send could be lost, and a used code work again. Where a character of a
+ * provider's answer cannot be kept, neither can what became of its message. SQL_ASCII keeps what it is given.
+ */
 async function refuseUnsafe(connections: Connections): Promise<void> {
-  const [row] = await connections.query<{ commit: string; standby: boolean }>(
+  const [row] = await connections.query<{ commit: string; standby: boolean; encoding: string }>(
     {
       name: "durability",
-      text: `SELECT current_setting('synchronous_commit') AS commit, pg_is_in_recovery() AS standby`,
+      text: `SELECT current_setting('synchronous_commit') AS commit, pg_is_in_recovery() AS standby,
+        current_setting('server_encoding') AS encoding`,
     },
     [],
   );
@@ -75,6 +79,9 @@ async function refuseUnsafe(connections: Connections): Promise<void> {
     throw new Error(
       "synchronous_commit is off, so that an answered call could be lost; set it to on for this database",
     );
+  }
+  if (row !== undefined && !["UTF8", "SQL_ASCII"].includes(row.encoding)) {
+    throw new Error(`its encoding is ${row.encoding}, and otpd needs one made with ENCODING 'UTF8'`);
   }
   if (row?.standby === true) throw new Error("it is a standby, which takes no writes");
 }
