@@ -136,7 +136,9 @@ export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
   fallbackChannels: string[];
 
   /**
-   * How long each channel is waited for, 15 to 120 seconds; 0 means as long as the operator has set, 30 unless set.
+   * How long each channel is waited for, 15 to 120 seconds; 0 means as long as the operator has set, 30 unless set. It is
+   * less, but 15 seconds at least, where it would leave the code too little of its life: a message goes out with a minute
+   * left or more.
    *
    * @generated from field: int32 fallback_after_seconds = 13;
    */

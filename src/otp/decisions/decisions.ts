@@ -125,10 +125,12 @@ export function decideSend(
 
   const { phone: number, ...kept } = facts.value;
   const [channel, ...others] = routeOf(facts.value, view.verdict);
+  const expireMs = now + policy.ttlMs;
+  const plan = { ...kept.fallback, channels: others };
   const opened: Verification = {
     ...kept,
     channel,
-    fallback: others.length === 0 ? null : newFallback({ ...kept.fallback, channels: others }, now),
+    fallback: newFallback(plan, now, policies.lastFallbackMs(expireMs)),
     region: number.region,
     tally: guarded.tally,
     state: "PENDING",
@@ -139,7 +141,7 @@ export function decideSend(
     resends: 0,
     nextResendMs: now + (policy.resendGapsMs[0] ?? 0),
     createMs: now,
-    expireMs: now + policy.ttlMs,
+    expireMs,
     endMs: null,
     log: emptyLog,
     spentLimits: limitKeys.length === 0 ? [] : spentLimits(limitKeys),

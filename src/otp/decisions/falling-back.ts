@@ -3,7 +3,7 @@
  * fallback ends. It costs what a resend costs, and does not use up the resends that the user may ask for.
  */
 import type { Channel } from "../channel.ts";
-import { withoutNext, type Fallback } from "../message/fallback.ts";
+import { nextDueMs, withoutNext, type Fallback } from "../message/fallback.ts";
 import { failuresMax, giveUp, isProvenUnsent, type Message } from "../message/message.ts";
 import {
   askGuard,
@@ -16,7 +16,7 @@ import {
   type PriceOf,
   type Spending,
 } from "./spending.ts";
-import { limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
+import { lastFallbackMs, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
 import { judgeResend } from "../limits/pumping-guard.ts";
 import { giveBackAll } from "../limits/rate-limit.ts";
 import { limitsBack } from "./settlement.ts";
@@ -84,7 +84,7 @@ function owedNext(
   const next: Fallback = {
     ...fallback,
     channels,
-    dueMs: channels.length === 0 ? null : now + fallback.afterMs,
+    dueMs: channels.length === 0 ? null : nextDueMs(fallback.afterMs, now, lastFallbackMs(verification.expireMs)),
     owed: fallback.owed + 1,
     unsent: before.isUnsent ? [...fallback.unsent, latestCopy(verification)] : fallback.unsent,
   };

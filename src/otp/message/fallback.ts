@@ -32,8 +32,18 @@ export interface FallbackPlan {
 }
 
 /** The plan of a new verification; null where there is nothing to go on to. Pure. */
-export function newFallback({ channels, afterMs }: FallbackPlan, now: Instant): Fallback | null {
-  return channels.length === 0 ? null : { channels, afterMs, dueMs: now + afterMs, owed: 0, unsent: [] };
+export function newFallback({ channels, afterMs }: FallbackPlan, now: Instant, lastMs: Instant): Fallback | null {
+  return channels.length === 0
+    ? null
+    : { channels, afterMs, dueMs: nextDueMs(afterMs, now, lastMs), owed: 0, unsent: [] };
+}
+
+/**
+ * When the next message is owed: after the wait, or at `lastMs` where the wait would end when a message is of no use
+ * any more. No channel is given less than the shortest wait. Pure.
+ */
+export function nextDueMs(afterMs: number, now: Instant, lastMs: Instant): Instant {
+  return Math.min(now + afterMs, Math.max(now + fallbackMsMin, lastMs));
 }
 
 /** What stays once nothing is owed by fallback any more: what was. Pure. */

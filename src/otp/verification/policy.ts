@@ -59,6 +59,13 @@ export function limitsFor(policy: Policy, tatsMs: readonly Instant[]): readonly 
 
 /** A message is not sent, and a resend neither promised nor accepted, with less of the lifetime left than this. */
 export const sendLifeMinMs = 60_000;
+/** A fallback's message is owed with no less left, where that can be had: its providers' calls take their time. */
+const fallbackLifeMinMs = sendLifeMinMs + 10_000;
+
+/** The latest moment to owe a message by fallback. Pure. */
+export function lastFallbackMs(expireMs: Instant): Instant {
+  return expireMs - fallbackLifeMinMs;
+}
 
 /** How many of its messages a phone gets back in any 24 hours for requests it verified. */
 export const refundsPerDayMax = 10;

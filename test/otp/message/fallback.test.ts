@@ -88,9 +88,10 @@ test.each<[channel: Channel, others: Channel[]]>([
 });
 
 describe("a send", () => {
-  const opened = (changes: Partial<SendFacts>) => {
+  const opened = (changes: Partial<SendFacts>, more: Partial<Policy> = {}) => {
     const facts = ok({ ...sendFacts, ...changes });
-    const { result } = decideSend({ now, phone: freshPhone }, facts, { claim: undefined, policy });
+    const terms = { claim: undefined, policy: { ...policy, ...more } };
+    const { result } = decideSend({ now, phone: freshPhone }, facts, terms);
     if (result.kind !== "opened") throw new Error(result.kind);
     return result;
   };
@@ -102,6 +103,25 @@ describe("a send", () => {
   test("keeps its plan, with the time of its next message", () => {
     const { verification } = opened({ fallback: { channels: ["voice", "whatsapp"], afterMs } });
     expect(verification.fallback).toEqual(plan());
+  });
+
+  test("waits no longer than its code has use for the next message", () => {
+    const short = { ttlMs: 180 * secondMs };
+    const { verification } = opened({ fallback: { channels: ["voice", "whatsapp"], afterMs: 120 * secondMs } }, short);
+    // 70 s are left then: a minute, and the time of two providers' calls.
+    expect(verification.fallback?.dueMs).toBe(now + 110 * secondMs);
+    const at = now + 60 * secondMs;
+    const due = { ...verification, fallback: plan({ afterMs: 60 * secondMs, dueMs: at }) };
+    expect(decided({ now: at, verification: due }).writes).toMatchObject({
+      message: { channel: "voice" },
+      verification: { fallback: { channels: ["whatsapp"], dueMs: now + 110 * secondMs } },
+    });
+    // The shortest wait holds all the same.
+    const late = now + 105 * secondMs;
+    const lateDue = { ...due, fallback: plan({ afterMs: 60 * secondMs, dueMs: late }) };
+    expect(decided({ now: late, verification: lateDue }).writes.verification?.fallback?.dueMs).toBe(
+      late + 15 * secondMs,
+    );
   });
 
   test("skips the channels that do not suit its number, the first too", () => {
