@@ -7,7 +7,7 @@ import { readTenant } from "../config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
 import { createInbox, type Inbox } from "../delivery/inbox.ts";
 import type { Provider } from "../delivery/provider.ts";
-import { makeProvider } from "../delivery/providers/list.ts";
+import { makeProvider, reportersIn } from "../delivery/providers/list.ts";
 import { tellDecision } from "./activity.ts";
 import { ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
@@ -83,6 +83,8 @@ export interface Providers {
   readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
   /** The same without their breakers. */
   readonly bareOf: (channel: Channel) => readonly Provider[];
+  /** Those that no channel names and whose reports can be checked: they may have taken messages before the start. */
+  readonly reportingOnly: readonly Provider[];
   readonly recentCalls: RecentCalls;
   readonly recentPosts: RecentPosts;
   /** The channels that have a provider. */
@@ -103,6 +105,10 @@ export async function createProviders(
   const made = new Map<string, Provider>();
   for (const name of isGiven ? [] : providersNamed(config)) {
     made.set(name, await makeProvider(name, config.providerSettings, { now, print }));
+  }
+  const reportingOnly: Provider[] = [];
+  for (const name of isGiven ? [] : reportersIn(config.providerSettings).filter((each) => !made.has(each))) {
+    reportingOnly.push(await makeProvider(name, config.providerSettings, { now, print }));
   }
   const bareOf = (channel: Channel): readonly Provider[] =>
     isGiven
@@ -125,6 +131,7 @@ export async function createProviders(
     providers: channels.flatMap(providersOf),
     providersOf,
     bareOf,
+    reportingOnly,
     recentCalls: createRecentCalls(now),
     recentPosts: createRecentPosts(now),
     channelsOn: channels.filter((channel) => providersOf(channel).length > 0 && !(channel === "voice" && lacksCap)),

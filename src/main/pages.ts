@@ -41,7 +41,7 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     nudge,
   });
   const tellRefused = createReportLines(base.telemetry, () => system.monotonicMs());
-  const reports = createReportPages(base.providers, {
+  const reports = createReportPages([...base.providers, ...base.reportingOnly], {
     noteReport: takeReport,
     speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
     onReport(provider, outcome, { reference = "", cause } = {}) {

@@ -41,6 +41,15 @@ export function missingVariables({ variables }: Description, isSet: (name: strin
   );
 }
 
+/** The names of those that have all they need, and what their reports are checked with. */
+export function reportersIn({ values, declared }: ProviderSettings): string[] {
+  const isSet = (name: string) => values[name] !== undefined;
+  return [...providers, ...declared]
+    .filter(({ reportSecret }) => reportSecret !== undefined && isSet(reportSecret))
+    .filter((each) => missingVariables(each, isSet).length === 0)
+    .map(({ name }) => name);
+}
+
 /** Makes a provider of its settings, which hold all that it needs. */
 export async function makeProvider(
   name: string,

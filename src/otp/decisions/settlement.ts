@@ -19,6 +19,7 @@ import {
 import {
   forward,
   giveUp,
+  isDone,
   isProvenUnsent,
   report,
   settle,
@@ -159,10 +160,13 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const isSameMessage = knownId === null || reportedId === null || knownId === reportedId;
   // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
   const providers = facts.providersOf(message.channel);
-  const holder = message.delivery === "QUEUED" ? undefined : providers[message.providerIndex];
-  const isFromHolder = holder === facts.provider && isSameMessage;
+  // It had the message before it left the order, and so does the whole order come after it.
+  const hasLeft = !providers.includes(facts.provider) && message.provider === facts.provider && isDone(message);
+  const holder = hasLeft ? facts.provider : providers[message.providerIndex];
+  const isFromHolder = message.delivery !== "QUEUED" && holder === facts.provider && isSameMessage;
+  const next = hasLeft ? 0 : message.providerIndex + 1;
   const others = isSuperseded(view) ? 0 : providers.length;
-  const reported = report(message, { ...facts, isFromHolder, providers: others }, now);
+  const reported = report(message, { ...facts, isFromHolder, next, providers: others }, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
   const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };

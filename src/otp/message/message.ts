@@ -230,7 +230,12 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
  */
 export function report(
   message: Message,
-  said: Pick<Report, "delivery" | "detail"> & { readonly isFromHolder: boolean; readonly providers: number },
+  said: Pick<Report, "delivery" | "detail"> & {
+    readonly isFromHolder: boolean;
+    readonly providers: number;
+    /** The place of the provider that is next; the one after the message's own unless said. */
+    readonly next?: number;
+  },
   now: Instant,
 ): Message {
   if (said.delivery !== "DELIVERED" && !said.isFromHolder) return message;
@@ -242,15 +247,14 @@ export function report(
   const reported: Message = { ...message, delivery, detail, maybeSent: true };
   if (delivery === "DELIVERED") return { ...reported, dueMs: null };
   // While a call is under way its own end decides.
-  return delivery === "UNDELIVERED" && isDone(message) ? failOver(reported, said.providers, now) : reported;
+  return delivery === "UNDELIVERED" && isDone(message) ? failOver(reported, said.providers, now, said.next) : reported;
 }
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
-function failOver(message: Message, providers: number, now: Instant): Message {
+function failOver(message: Message, providers: number, now: Instant, next = message.providerIndex + 1): Message {
   const inVain = { ...message, failures: message.failures + 1, dueMs: null, ...usedUp };
-  const other = message.providerIndex + 1;
-  const goesOn = inVain.failures < failuresMax && other < providers && now < message.deadlineMs;
-  return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: other, dueMs: now } : inVain;
+  const goesOn = inVain.failures < failuresMax && next < providers && now < message.deadlineMs;
+  return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: next, dueMs: now } : inVain;
 }
 
 /** Whether the provider asked to wait, now or earlier: then the call does not count. */

@@ -121,6 +121,16 @@ describe.skipIf(lacks("a declared provider over HTTPS", "openssl"))("a declared 
       }
     });
 
+    test("are still taken when no channel names the gateway any more, and it may have messages under way", async () => {
+      await station.stop();
+      const env = { ...declaredFirst(folder, gateway), OTP_PROVIDERS: "webhook" };
+      station = await startStation(folder, gateway, webhook, env);
+      expect(await report({ ref: "of a message before the start", state: "DELIVRD" })).toBe(200);
+      expect(await report({ ref: "of a message before the start", state: "DELIVRD" }, "another key")).toBe(401);
+      const told = station.observed.filter(({ event }) => event === "unmatchedReport").map(({ with: said }) => said[0]);
+      expect(told).toEqual(["acme"]);
+    });
+
     test("may bring a secret in the path, which no log has", async () => {
       const secret = "q7Zk2mV9xT4bR8nW3cY6pL";
       const signature = { kind: "path", secret: "ACME_REPORT_KEY" };

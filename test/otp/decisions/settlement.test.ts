@@ -261,6 +261,15 @@ describe("a report", () => {
     expect(late).toMatchObject({ delivery: "UNDELIVERED", dueMs: null, providerMessageId: "id-2" });
   });
 
+  test("of a provider that has left the order is believed of what it took, and all others come after it", () => {
+    const left = { providersOf: () => ["two", "three"] };
+    expect(reported(taken, left)).toMatchObject({ delivery: "QUEUED", providerIndex: 0, provider: "one" });
+    expect(reported(taken, { ...left, delivery: "DELIVERED" })).toMatchObject({ delivery: "DELIVERED" });
+    expect(reported(taken, { ...left, providersOf: () => [] })).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+    // What is in another one's hand by now is not its own any more.
+    expect(reported(claim(reported(taken, left), now), left)).toMatchObject({ delivery: "SENDING" });
+  });
+
   test("about another message of the same provider does not", () => {
     expect(reported(taken, { providerMessageId: "id-9" })).toBe(taken);
   });
