@@ -49,7 +49,7 @@ export interface ReportRequest {
 }
 
 /** Why a report is not taken for the provider's: it bears no signature, its time is not near, the signature is wrong, or none can be checked. */
-export const forgedCauses = ["unsigned", "timestamp", "signature", "no public URL"] as const;
+export const forgedCauses = ["unsigned", "timestamp", "signature", "no public URL", "no secret"] as const;
 export type ForgedCause = (typeof forgedCauses)[number];
 
 /** The reports of a request, one or more, or why there are none: they are not the provider's, or about no message of ours. */
@@ -59,8 +59,7 @@ export type ReportReading =
   | { readonly kind: "asked"; readonly reference: string; readonly answer: (message: OutgoingMessage) => Speech }
   /** The provider asks whether its reports have come to the right place, and wants to hear this again. */
   | { readonly kind: "greeted"; readonly challenge: string }
-  /** `cause` is `signature` unless said. */
-  | { readonly kind: "forged"; readonly cause?: ForgedCause }
+  | { readonly kind: "forged"; readonly cause: ForgedCause }
   | { readonly kind: "irrelevant" };
 
 /** What a request to report came to. `unmatched`: it is genuine, and on no message of ours; `ignored`: it says nothing of one. */

@@ -102,7 +102,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const refusedReports = counters(registry, {
     name: "otp_provider_reports_refused_total",
-    help: "Reports that were refused as not genuine, by why: unsigned, timestamp, signature, or no public URL to check them with.",
+    help: "Reports that were refused as not genuine, by why: unsigned, timestamp, signature, or no public URL or no secret to check them with.",
     labels: ["provider", "cause"],
   });
   const readGauges = gaugesOf(registry, options);

@@ -268,18 +268,39 @@ describe("Bird's report", () => {
   const genuine = reportOf(event("sms.delivered"));
   const anHour = 3_600;
   test.each([
-    ["without a signature", { ...genuine, headers: {} }],
-    ["signed by another secret", reportOf(event("sms.delivered"), Buffer.alloc(32, 1).toString("base64"))],
-    ["with a changed body", { ...genuine, body: Buffer.from(JSON.stringify(event("sms.failed"))) }],
-    ["under another id", { ...genuine, headers: { ...genuine.headers, "webhook-id": "msg_2" } }],
-    ["signed an hour ago", reportOf(event("sms.delivered"), secret, Math.floor(Date.now() / 1_000) - anHour)],
-    ["signed an hour from now", reportOf(event("sms.delivered"), secret, Math.floor(Date.now() / 1_000) + anHour)],
-  ])("%s is forged", async (_, request) => {
-    expect(await bird().readReport?.(request)).toEqual({ kind: "forged" });
+    ["without a signature", "unsigned", { ...genuine, headers: {} }],
+    ["signed by another secret", "signature", reportOf(event("sms.delivered"), Buffer.alloc(32, 1).toString("base64"))],
+    ["with a changed body", "signature", { ...genuine, body: Buffer.from(JSON.stringify(event("sms.failed"))) }],
+    ["under another id", "signature", { ...genuine, headers: { ...genuine.headers, "webhook-id": "msg_2" } }],
+    [
+      "signed an hour ago",
+      "timestamp",
+      reportOf(event("sms.delivered"), secret, Math.floor(Date.now() / 1_000) - anHour),
+    ],
+    [
+      "signed an hour from now",
+      "timestamp",
+      reportOf(event("sms.delivered"), secret, Math.floor(Date.now() / 1_000) + anHour),
+    ],
+    [
+      "without a time",
+      "timestamp",
+      { ...genuine, headers: { "webhook-signature": genuine.headers["webhook-signature"] } },
+    ],
+    [
+      "with more signatures than anybody has",
+      "signature",
+      { ...genuine, headers: { "webhook-signature": "v1,A ".repeat(600) } },
+    ],
+  ])("%s is forged, for its %s", async (_, cause, request) => {
+    expect(await bird().readReport?.(request)).toEqual({ kind: "forged", cause });
   });
 
   test("is never believed without a secret", async () => {
-    expect(await bird({ webhookSecret: undefined }).readReport?.(genuine)).toEqual({ kind: "forged" });
+    expect(await bird({ webhookSecret: undefined }).readReport?.(genuine)).toEqual({
+      kind: "forged",
+      cause: "no secret",
+    });
   });
 });
 

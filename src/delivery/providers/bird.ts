@@ -81,6 +81,8 @@ export interface BirdOptions {
 
 /** Later than the worker's deadline, which is the one that counts. */
 const timeoutMs = 10_000;
+/** How far a report's own time may be from ours for the SDK, either way. */
+const windowSeconds = 300;
 /** In characters: while a secret is rotated there are two. */
 const signaturesMax = 1_024;
 
@@ -111,9 +113,11 @@ export function createBirdProvider(options: BirdOptions): Provider {
     },
 
     async readReport({ headers, body }) {
-      if (options.webhookSecret === undefined) return { kind: "forged" };
+      if (options.webhookSecret === undefined) return { kind: "forged", cause: "no secret" };
+      const { "webhook-signature": signature, "webhook-timestamp": timestamp } = headers;
+      if (signature === undefined) return { kind: "forged", cause: "unsigned" };
       // The package compares one after the other: 2,800 of somebody's took 6 ms.
-      if (String(headers["webhook-signature"]).length > signaturesMax) return { kind: "forged" };
+      if (String(signature).length > signaturesMax) return { kind: "forged", cause: "signature" };
       const { client } = await opened;
       const named = Object.fromEntries(
         ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => [name, String(headers[name] ?? "")]),
@@ -124,7 +128,7 @@ export function createBirdProvider(options: BirdOptions): Provider {
         });
         return readEvent(event);
       } catch {
-        return { kind: "forged" };
+        return { kind: "forged", cause: isNear(timestamp, options.now()) ? "signature" : "timestamp" };
       }
     },
 
@@ -197,6 +201,12 @@ function outcomeOf({ BirdRateLimitError, BirdValidationError }: Sdk, error: Bird
 function isAboutRecipient(error: BirdAPIError, details: unknown): boolean {
   const params = Array.isArray(details) ? details.map((each) => (each as { param?: unknown } | null)?.param) : [];
   return error.statusCode === 422 && [error.param, ...params].includes("to");
+}
+
+/** Whether a report's time is one that the SDK takes. It does not tell why it takes none. */
+function isNear(timestamp: string | string[] | undefined, now: number): boolean {
+  const seconds = Number.parseInt(String(timestamp), 10);
+  return Math.abs(now / 1_000 - seconds) <= windowSeconds;
 }
 
 const deliveries = new Map<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">([

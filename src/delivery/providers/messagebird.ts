@@ -17,6 +17,7 @@ import { httpsOrigin, originator } from "./shapes.ts";
 import {
   reportPath,
   type Finding,
+  type ForgedCause,
   type OnStatus,
   type Provider,
   type ReportReading,
@@ -128,9 +129,10 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     },
 
     async readReport(request) {
-      if (signingKey === undefined || publicUrl === undefined) return { kind: "forged" };
-      const isGenuine = await isSigned(request, publicUrl, signingKey, options.now());
-      return isGenuine ? readReport(request) : { kind: "forged" };
+      if (signingKey === undefined) return { kind: "forged", cause: "no secret" };
+      if (publicUrl === undefined) return { kind: "forged", cause: "no public URL" };
+      const cause = await whyForged(request, publicUrl, signingKey, options.now());
+      return cause === undefined ? readReport(request) : { kind: "forged", cause };
     },
 
     async examine() {
@@ -222,19 +224,19 @@ function acceptance(value: unknown): SendOutcome | undefined {
 }
 
 /**
- * Checks the signature over the exact public URL and the body. The package's own check takes signatures that never
+ * Checks the signature over the exact public URL and the body; undefined for a genuine one. The package's own check takes signatures that never
  * expire, and its Express middleware lets forged ones through, so this is done with jose.
  */
-async function isSigned(
+async function whyForged(
   { target, headers, body }: ReportRequest,
   publicUrl: string,
   key: KeyObject,
   now: number,
-): Promise<boolean> {
+): Promise<ForgedCause | undefined> {
   const jwt = headers["messagebird-signature-jwt"];
-  if (typeof jwt !== "string") return false;
+  if (typeof jwt !== "string") return "unsigned";
+  const { errors, jwtVerify } = await import("jose");
   try {
-    const { jwtVerify } = await import("jose");
     const { payload } = await jwtVerify(jwt, key, {
       issuer: "MessageBird",
       algorithms: ["HS256", "HS384", "HS512"],
@@ -243,9 +245,11 @@ async function isSigned(
       currentDate: new Date(now),
     });
     const bodyHash = body.length === 0 ? undefined : sha256(body);
-    return payload["url_hash"] === sha256(publicUrl + target) && payload["payload_hash"] === bodyHash;
-  } catch {
-    return false;
+    const isAbout = payload["url_hash"] === sha256(publicUrl + target) && payload["payload_hash"] === bodyHash;
+    return isAbout ? undefined : "signature";
+  } catch (error) {
+    const isEarly = error instanceof errors.JWTClaimValidationFailed && error.claim === "nbf";
+    return isEarly || error instanceof errors.JWTExpired ? "timestamp" : "signature";
   }
 }
 

@@ -232,25 +232,41 @@ describe("a report", () => {
   );
 
   test("without a signature, or with another's, is forged", async () => {
-    expect(await read(undefined)).toEqual({ kind: "forged" });
-    expect(await read("a.b.c")).toEqual({ kind: "forged" });
-    expect(await read(await signReport(target, "", { key: "another key" }))).toEqual({ kind: "forged" });
-    expect(await read(await signReport(target, "", { issuer: "Somebody" }))).toEqual({ kind: "forged" });
+    expect(await read(undefined)).toEqual({ kind: "forged", cause: "unsigned" });
+    expect(await read("a.b.c")).toEqual({ kind: "forged", cause: "signature" });
+    expect(await read(await signReport(target, "", { key: "another key" }))).toEqual({
+      kind: "forged",
+      cause: "signature",
+    });
+    expect(await read(await signReport(target, "", { issuer: "Somebody" }))).toEqual({
+      kind: "forged",
+      cause: "signature",
+    });
   });
 
   test("that never expires, or has, is forged", async () => {
-    expect(await read(await signReport(target, "", { expires: false }))).toEqual({ kind: "forged" });
-    expect(await read(await signReport(target, "", { now: Date.now() - 120_000 }))).toEqual({ kind: "forged" });
+    expect(await read(await signReport(target, "", { expires: false }))).toEqual({
+      kind: "forged",
+      cause: "signature",
+    });
+    expect(await read(await signReport(target, "", { now: Date.now() - 120_000 }))).toEqual({
+      kind: "forged",
+      cause: "timestamp",
+    });
   });
 
   test("about another address or another body is forged", async () => {
     const jwt = await signReport(target);
-    expect(await read(jwt, { at: target.replace("delivered", "expired") })).toEqual({ kind: "forged" });
-    expect(await read(jwt, { body: "status=delivered" })).toEqual({ kind: "forged" });
+    expect(await read(jwt, { at: target.replace("delivered", "expired") })).toEqual({
+      kind: "forged",
+      cause: "signature",
+    });
+    expect(await read(jwt, { body: "status=delivered" })).toEqual({ kind: "forged", cause: "signature" });
     expect(
       await read(await signReport("/webhooks/messagebird", "a=1"), { at: "/webhooks/messagebird", body: "a=2" }),
     ).toEqual({
       kind: "forged",
+      cause: "signature",
     });
   });
 
@@ -260,6 +276,12 @@ describe("a report", () => {
     const headers = { "messagebird-signature-jwt": jwt };
     expect(await deaf.readReport?.({ method: "GET", target, headers, body: new Uint8Array() })).toEqual({
       kind: "forged",
+      cause: "no secret",
+    });
+    const lost = connectTo(fake.port, { signingKey });
+    expect(await lost.readReport?.({ method: "GET", target, headers, body: new Uint8Array() })).toEqual({
+      kind: "forged",
+      cause: "no public URL",
     });
   });
 
