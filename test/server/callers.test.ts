@@ -53,6 +53,18 @@ describe.each(sampled(surfaces, 2))("over $name", (surface) => {
     expect(world.network.received).toHaveLength(11);
   });
 
+  test("its sends beyond that are told the wait for a message, however many there are", async () => {
+    const options = { surface };
+    for (let i = 0; i < 10; i++) await send({}, options);
+    // From the 61st on they are refused before their body is read.
+    for (let i = 10; i < 60; i++) await send({}, options);
+    for (let i = 0; i < 3; i++) {
+      expectRefusal(await send({}, options), "IP_RATE_LIMITED", { retryAfterSeconds: 60 });
+    }
+    // A number that is none is refused for itself, and still an attempt too many.
+    expectRefusal(await send({ phone: "+310" }, options), "IP_RATE_LIMITED", { retryAfterSeconds: 60 });
+  });
+
   test("its other calls are sixty at once, together, and then one a second", async () => {
     const rpcs = ["VerifyOtp", "CancelOtp", "GetOtp"] as const;
     const ask = (i: number) => {

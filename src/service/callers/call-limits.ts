@@ -52,6 +52,8 @@ export interface CallLimit {
   spend(name: string): Refusal | undefined;
   /** The same, with what gives it back. */
   take(name: string): Permit;
+  /** How long it would refuse what comes now, in milliseconds; 0 for not at all. Takes nothing. */
+  waitMs(name: string): number;
 }
 
 /** With which key an address calls. */
@@ -62,7 +64,10 @@ export interface CallLimits {
   send(key: With, address: string): Permit;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
   call(key: With, address: string): Refusal | undefined;
-  /** A send or resend, whatever will come of it. Never given back. IP_RATE_LIMITED when there are too many. */
+  /**
+   * A send or resend, whatever will come of it. Never given back. IP_RATE_LIMITED when there are too many, with the wait for
+   * those that lead to a message, if that is longer.
+   */
   attempt(key: With, address: string): Refusal | undefined;
   /** Any call with an API key. KEY_RATE_LIMITED when there are too many. */
   key(id: string): Refusal | undefined;
@@ -81,6 +86,10 @@ export function createCallLimit(limit: Limit, reason: Reason, now: () => Instant
 
   return {
     spend: spendOne,
+    waitMs(name) {
+      const spent = spend(limit, tats.get(name), now());
+      return spent.allowed ? 0 : spent.retryAfterMs;
+    },
     take(name) {
       const refusal = spendOne(name);
       let isTaken = refusal === undefined;
@@ -111,7 +120,12 @@ export function createCallLimits(
   return {
     send: (caller, name) => of(caller).sends.take(nameOf(caller, name)),
     call: (caller, name) => of(caller).calls.spend(nameOf(caller, name)),
-    attempt: (caller, name) => of(caller).attempts.spend(nameOf(caller, name)),
+    attempt(caller, name) {
+      const { attempts, sends } = of(caller);
+      const refusal = attempts.spend(nameOf(caller, name));
+      const waitMs = Math.max(refusal?.retryAfterMs ?? 0, sends.waitMs(nameOf(caller, name)));
+      return refusal && { ...refusal, retryAfterMs: waitMs };
+    },
     key: keys?.spend ?? noLimit,
   };
 }
