@@ -22,7 +22,7 @@ export function ask({ fail }: Pick<PageContext, "fail">, { title, text, doIt, fi
   const trouble = make("p", { class: "error", attributes: { role: "alert" } });
   const confirm = make("button", { class: "primary", attributes: { type: "submit" } }, doIt);
   const form = make("form", {}, make("p", {}, text), fields.map(field), trouble);
-  const dialog = open(title, form);
+  const dialog = openUntilLeft(title, form);
   form.append(
     make(
       "div",
@@ -51,7 +51,7 @@ export function ask({ fail }: Pick<PageContext, "fail">, { title, text, doIt, fi
   });
 }
 
-/** Shows what is told once, such as a key. */
+/** Shows what is told once, such as a key. It stays until it is closed, whatever page is shown. */
 export function showOnce(title: string, text: string, secret: string): void {
   const copied = make("span", { class: "hint", attributes: { role: "status" } });
   const dialog = open(
@@ -75,7 +75,7 @@ export function showOnce(title: string, text: string, secret: string): void {
 
 /** Shows something and waits for it to be closed. */
 export function show(title: string, ...children: readonly Child[]): void {
-  const dialog = open(
+  const dialog = openUntilLeft(
     title,
     ...children,
     make(
@@ -84,6 +84,15 @@ export function show(title: string, ...children: readonly Child[]): void {
       button("Close", () => dialog.close(), "primary"),
     ),
   );
+}
+
+/** Opens what is of this page alone: whoever goes back in the browser leaves it too. */
+function openUntilLeft(title: string, ...children: readonly Child[]): HTMLDialogElement {
+  const dialog = open(title, ...children);
+  const closed = new AbortController();
+  addEventListener("hashchange", () => dialog.close(), { signal: closed.signal });
+  dialog.addEventListener("close", () => closed.abort());
+  return dialog;
 }
 
 /** What is in it is gone once it is closed: it may be a secret. */

@@ -178,6 +178,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await page.getByLabel("Prefix or number").fill("+31656");
     await page.getByLabel("Note").fill(markup);
     await page.getByRole("button", { name: "Block it" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await expectText("audit?action=destination.block", [
       `user:eve${markup}`,
       `note: ${markup}`,

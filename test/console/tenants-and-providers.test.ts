@@ -57,6 +57,18 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     await inDialog().getByRole("button", { name: "Change it" }).click();
   }
 
+  test("takes back what it asks when its page is left", async () => {
+    await open();
+    await goTo("Tenants and keys");
+    await page.getByRole("button", { name: "New tenant" }).click();
+    await inDialog().waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await expect.poll(() => inDialog().count()).toBe(0);
+    await goTo("Fraud");
+    await page.getByRole("heading", { level: 1, name: "Fraud" }).waitFor();
+  });
+
   test("makes a tenant by keyboard, tells each setting's source, changes and disables it", async () => {
     await open();
     await goTo("Tenants and keys");
