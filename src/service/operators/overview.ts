@@ -56,19 +56,24 @@ export async function readOverview(
 ): Promise<{ readonly ok: true; readonly value: Overview } | Extract<StatsRead, { ok: false }>> {
   const { store, tenants } = dependencies;
   const { tenant } = asked;
+  const isInstallation = asked.scope === "installation";
   await tenants.refresh();
-  const read = await readPeriod(store, asked);
+  // At once: on PostgreSQL each waits for a round trip or more.
+  const [read, caps, outbox, suspects, others] = await Promise.all([
+    readPeriod(store, asked),
+    store.statistics.readDay(dayOf(store.now()), tenant, countsMax).then((used) => capsOf(used, tenants.tenantOf)),
+    isInstallation ? store.readOutbox() : undefined,
+    suspected(dependencies, asked),
+    ofTenants(store, asked),
+  ]);
   if (!read.ok) return read;
-  const used = await store.statistics.readDay(dayOf(store.now()), tenant, countsMax);
-  const caps = await capsOf(used, tenants.tenantOf);
-  const outbox = asked.scope === "installation" ? await store.readOutbox() : undefined;
   const problems = [
-    ...(asked.scope === "installation" ? providerProblems(dependencies.providers) : []),
+    ...(isInstallation ? providerProblems(dependencies.providers) : []),
     ...(outbox === undefined ? [] : queueProblems(outbox)),
     ...capProblems(caps),
-    ...(await suspected(dependencies, asked)),
+    ...suspects,
     ...reportProblems(read.value.byProvider.map(reportsOf)),
-    ...(await ofTenants(store, asked)),
+    ...others,
   ];
   const order = (problem: Problem) => (problem.severity === "critical" ? 0 : 1);
   return {
@@ -116,15 +121,20 @@ const hourMs = 3_600_000;
 async function ofTenants(store: Store, { tenant, scope }: OverviewAsked): Promise<Problem[]> {
   const now = store.now();
   const isAsked = (of: string | null) => tenant === undefined || of === tenant;
-  const endpoints = (await store.events.listEndpoints()).filter(({ endpoint }) => isAsked(endpoint.tenant));
-  const keys = (await store.registry.listApiKeys()).filter((key) => isAsked(key.tenant));
-  const admins = (await store.registry.listAdminKeys()).filter((key) =>
-    key.tenant === null ? scope === "installation" : isAsked(key.tenant),
-  );
-  const guesses = [...(await store.readGuesses())].filter(([of, each]) => isAsked(of) && isSpraying(each));
+  const [endpoints, keys, admins, guesses] = await Promise.all([
+    store.events.listEndpoints(),
+    store.registry.listApiKeys(),
+    store.registry.listAdminKeys(),
+    store.readGuesses(),
+  ]);
+  const keysAsked = [
+    ...keys.filter((key) => isAsked(key.tenant)),
+    ...admins.filter((key) => (key.tenant === null ? scope === "installation" : isAsked(key.tenant))),
+  ];
+  const sprayed = [...guesses].filter(([of, each]) => isAsked(of) && isSpraying(each));
   return [
-    ...endpointProblems(endpoints),
-    ...keyProblems([...keys, ...admins], now),
-    ...guessingProblems(guesses.map(([of]) => of)),
+    ...endpointProblems(endpoints.filter(({ endpoint }) => isAsked(endpoint.tenant))),
+    ...keyProblems(keysAsked, now),
+    ...guessingProblems(sprayed.map(([of]) => of)),
   ];
 }

@@ -42,6 +42,9 @@ export function savedBy({ record, decisions }: PrefixReport, each: Money | undef
   return { messages, cost: each && { ...each, micros: each.micros * messages } };
 }
 
+/** Prefixes that are read at once: on PostgreSQL in few round trips, on SQLite in about a millisecond. */
+const readAtOnce = 10;
+
 export interface Suspects {
   readonly reports: readonly PrefixReport[];
   /** Where the next page begins; undefined at the end. */
@@ -53,9 +56,10 @@ export async function findSuspects(store: Store, query: Parameters<Store["findSu
   const { max } = query;
   const found = await store.findSuspects({ ...query, max: max + 1 });
   const reports: PrefixReport[] = [];
-  for (const { tenant, prefix } of found.slice(0, max)) {
-    const report = await explainPrefix(store, { tenant, prefix });
-    if (report !== undefined) reports.push(report);
+  for (let from = 0; from < Math.min(found.length, max); from += readAtOnce) {
+    const some = found.slice(from, Math.min(from + readAtOnce, max));
+    const read = await Promise.all(some.map(({ tenant, prefix }) => explainPrefix(store, { tenant, prefix })));
+    reports.push(...read.filter((report) => report !== undefined));
     // What waits for the event loop goes first.
     await new Promise((resolve) => setImmediate(resolve));
   }
