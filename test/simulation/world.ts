@@ -46,8 +46,10 @@ const folderOfFolders = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const hour = 3_600_000;
 /** The database's note of the clock is older than the last act by this much at most. */
 const clockNoteMs = 5_000;
-/** Acts of the store that write nothing, the clock's note neither. */
+/** Acts of the store that write nothing, the clock's note neither. A claim that finds nothing due is one too. */
 const reading = /^(read|list|next)/;
+const isWritten = (act: string, result: unknown) =>
+  !reading.test(act) && !(Array.isArray(result) && result.length === 0);
 const policies = {
   limits: [
     [
@@ -169,7 +171,7 @@ export class World {
     await kept.registry.admitMasterKeys(keys.all);
     const store = createFaultyStore(kept, this.#storeChance, this.faults, (act, result) => {
       const now = system.now();
-      if (!reading.test(act)) this.#lastActed = { now, monotonicMs: machine.monotonicMs() };
+      if (isWritten(act, result)) this.#lastActed = { now, monotonicMs: machine.monotonicMs() };
       this.invariants.onDone(act, result, now);
     });
     const onFault = (error: unknown) => void this.faultNames.push(error instanceof Error ? error.name : "?");
