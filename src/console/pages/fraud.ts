@@ -17,6 +17,7 @@ import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { attempt, badge, button, facts, filters, load, pager, section, table } from "../parts.ts";
 import { tenantField } from "../tenant-choice.ts";
+import { guardPart, readGuard } from "./guard.ts";
 
 /** The page with its parts, each of which can be shown anew. */
 interface View {
@@ -51,7 +52,10 @@ export const fraud: Page = {
       );
     }
     function listButtons(): Child {
-      return [button("Block", () => put("block", "", view)), button("Allow", () => put("allow", "", view))];
+      return [
+        button("Block", () => put("block", "", view)),
+        mayAllow(context) && button("Allow", () => put("allow", "", view)),
+      ];
     }
     function again(): void {
       showSuspects("");
@@ -232,7 +236,7 @@ function suspectPart(suspect: Suspect, view: View): Child {
       { class: "buttons" },
       may(view.context, "admin.write") && phase !== "open" && unblockButton(prefix, tenant, view),
       may(view.context, "admin.write") && button("Block", () => put("block", prefix, view)),
-      may(view.context, "admin.write") && button("Allow", () => put("allow", prefix, view)),
+      mayAllow(view.context) && button("Allow", () => put("allow", prefix, view)),
     ),
     table(
       "Decisions",
@@ -247,6 +251,11 @@ function suspectPart(suspect: Suspect, view: View): Child {
       "No decision was made yet.",
     ),
   ];
+}
+
+/** What it lets past is the operator's to pay, so an admin of one tenant does not. */
+function mayAllow(context: PageContext): boolean {
+  return may(context, "admin.write") && context.session.tenant === "";
 }
 
 function unblockButton(prefix: string, tenant: string, { context, again }: View): HTMLButtonElement {
@@ -326,74 +335,4 @@ function listTable(caption: string, destinations: readonly Destination[], view: 
     ],
     "No destination is blocked or allowed. Block sends nothing to a prefix, Allow takes it whatever else is said of it.",
   );
-}
-
-function sourceOf(source: string): string {
-  if (source === "tenant") return "The tenant's own setting.";
-  return source === "default" ? "Nobody has set it: this is the default." : `From ${source}.`;
-}
-
-/** The mode that holds for the tenant looked at, and where it comes from. */
-async function readGuard({ context, tenant }: View, signal: AbortSignal): Promise<{ mode: string; source: string }> {
-  const asked = { tenant: tenant === "" ? "default" : tenant };
-  const { tenants } = await context.client.listTenants(asked, calling(signal));
-  const found = tenants[0]?.settings.find(({ name }) => name === "fraud-guard" || name === "fraud_guard");
-  return { mode: found?.value ?? "", source: found?.source ?? "" };
-}
-
-function guardPart({ mode, source }: { readonly mode: string; readonly source: string }, view: View): Child {
-  const isEnforced = mode === "enforce";
-  const { context, tenant, again } = view;
-  const set = (wanted: GuardMode, title: string, text: string) =>
-    ask(context, {
-      title,
-      text,
-      doIt: title.replace("?", ""),
-      act: async () => {
-        await context.client.setGuard({ tenant, mode: wanted }, calling(context.left));
-        context.say("It counts from the next call on.");
-        again();
-      },
-    });
-  return [
-    make(
-      "p",
-      {},
-      isEnforced ? badge("enforces", "good") : badge("only observes", "warn"),
-      isEnforced
-        ? " What it finds is refused: pumping gets 35 messages of a prefix, then none for an hour and longer."
-        : " What it finds is noted and nothing is refused. Look at the suspects: what they say was saved is what enforcing would do.",
-    ),
-    source !== "" && make("p", { class: "hint" }, sourceOf(source)),
-    may(context, "admin.write") &&
-      // What it no longer refuses is the operator's to pay, so an admin of one tenant has it enforce and no more.
-      (!isEnforced || context.session.tenant === "") &&
-      make(
-        "div",
-        { class: "buttons" },
-        isEnforced
-          ? button("Only observe", () =>
-              set(
-                GuardMode.OBSERVE,
-                "Only observe?",
-                "Nothing is refused for its prefix any more. What would be is still listed here.",
-              ),
-            )
-          : button("Enforce", () =>
-              set(
-                GuardMode.ENFORCE,
-                "Enforce?",
-                "Sends to the prefixes that are listed as suspects are refused from the next call on.",
-              ),
-            ),
-        source === "tenant" &&
-          button("As the operator says", () =>
-            set(
-              GuardMode.UNSPECIFIED,
-              "Follow the operator?",
-              "The tenant's own setting is removed: OTP_FRAUD_GUARD holds again.",
-            ),
-          ),
-      ),
-  ];
 }

@@ -16,7 +16,7 @@ import {
 import type { Store } from "../../store/store.ts";
 import { tenantMeant, type Asker } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";
-import { badField, notFound } from "./refusal.ts";
+import { badField, notFound, refuseAdmin } from "./refusal.ts";
 
 export interface DestinationDependencies {
   readonly store: Store;
@@ -36,6 +36,7 @@ export function destinationHandlers({
   async function put(verdict: Verdict, asked: Asked, asker: Asker) {
     const tenant = tenantMeant(asker, asked.tenant);
     if (!tenant.ok) return tenant;
+    if (verdict === "allow" && asker.tenant !== undefined) return loosening;
     const read = readPrefix(asked.prefix);
     if (read.kind !== "prefix") return badPrefix;
     const isFit = asked.note.length <= noteCharsMax && hiddenCharacter(asked.note) === undefined;
@@ -71,6 +72,10 @@ export function destinationHandlers({
     },
   };
 }
+
+const loosening = refuseAdmin("SCOPE_MISSING", {
+  message: "What no country list and no guard is asked for is for admins that are bound to no tenant.",
+});
 
 const badPrefix = badField("prefix", "must be a + and 1 to 15 digits, in the number's canonical form");
 

@@ -155,6 +155,17 @@ describe("an admin of one tenant", () => {
     for (const tried of tries) expect(await codeOf(tried)).toBe(Code.PermissionDenied);
   });
 
+  test("allows no destination, past the country list and the guard that hold for it", async () => {
+    const client = adminClient(world.adminUrl, bound);
+    await client.block({ prefix: "+31971" });
+    for (const prefix of ["+49", "+31971", "+31612345678"]) {
+      expect(await codeOf(client.allow({ prefix })), prefix).toBe(Code.PermissionDenied);
+    }
+    const { destinations } = await client.listDestinations({});
+    expect(destinations.filter(({ blocked }) => !blocked)).toEqual([]);
+    expect(destinations.map(({ prefix }) => prefix)).toContain("+31971");
+  });
+
   test("learns of operators in the audit only that they acted", async () => {
     await operator.block({ tenant: "acme", prefix: "+3198" });
     const { entries } = await adminClient(world.adminUrl, bound).listAudit({ action: "destination.block" });

@@ -3923,7 +3923,8 @@ export const AdminService: GenService<{
     output: typeof BlockResponseSchema;
   },
   /**
-   * Puts a prefix or a number on a tenant's allow list: no country list and no guard is asked for it.
+   * Puts a prefix or a number on a tenant's allow list: no country list and no guard is asked for it. An admin of one tenant
+   * may not.
    *
    * @generated from rpc otp.admin.v1.AdminService.Allow
    */
