@@ -183,6 +183,7 @@ export const manualsOfChannels = {
       [twilioError(400, 13_224), "recipient"],
       [twilioError(400, 21_215), "content"],
       [twilioError(400, 21_210), "content"],
+      [twilioError(400, 400), "content"],
       [twilioError(401, 20_003), "credentials"],
       [twilioError(404, 20_404), "credentials"],
     ],

@@ -73,6 +73,7 @@ export const everything = {
         },
         reference: "?ref",
         status: "/data/status",
+        exact: "/why/word",
         id: "/data/id",
         detail: "/data/why",
         accepted: ["sent"],

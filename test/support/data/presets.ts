@@ -68,7 +68,11 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
       [twilioError(400, 21_211), "recipient"],
       [twilioError(400, 21_610), "recipient"],
       [twilioError(400, 21_614), "recipient"],
+      [twilioError(400, 21_635), "recipient"],
       [twilioError(400, 21_408), "content"],
+      // Of a trial account, and of a body that is none.
+      [twilioError(400, 21_608), "content"],
+      [twilioError(400, 400), "content"],
       [twilioError(400, 21_606), "content"],
       [twilioError(401, 20_003), "credentials"],
       [twilioError(404, 20_404), "credentials"],
@@ -107,9 +111,18 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
       [vonageError(403, "#forbidden", "Forbidden"), "credentials"],
       [vonageError(402, "#low-balance", "Low balance"), "balance"],
       [vonageError(422, "/messages#1430", "Invalid recipient"), "recipient"],
+      [vonageError(422, "/messages-olympus#1170", "Invalid or Missing Msisdn Param"), "recipient"],
+      [vonageError(422, "/messages#1240", "1240"), "recipient"],
+      [vonageError(422, "/messages#1070", "Partner quota exceeded"), "balance"],
+      [vonageError(422, "/messages#1060", "Partner account barred"), "credentials"],
       [vonageError(422, "/messages#1120", "Invalid sender"), "content"],
+      [vonageError(422, "#invalid-json", "Invalid JSON"), "content"],
     ],
-    throttled: [vonageError(429, "/messages#1010", "Rate Limit Hit")],
+    throttled: [
+      vonageError(429, "/messages#1010", "Rate Limit Hit"),
+      vonageError(422, "/messages#1000", "Throttled"),
+      vonageError(422, "/messages#1241", "Too many send requests"),
+    ],
     async report(status, now) {
       const sent = { message_uuid: "aaaaaaaa-bbbb", client_ref: reference, status, channel: "sms", to: "31612345678" };
       const body = JSON.stringify(sent);
@@ -160,14 +173,22 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
       [infobipError(400, "BAD_REQUEST"), "content"],
     ],
     throttled: [infobipError(429, "TOO_MANY_REQUESTS")],
-    report: (groupName) => ({
+    report: (name) => ({
       target: `/webhooks/infobip/${path}`,
       headers: jsonType,
       body: JSON.stringify({
-        results: [{ messageId: "m-1", callbackData: reference, status: { groupName, name: `${groupName}_X` } }],
+        results: [{ messageId: "m-1", callbackData: reference, status: { groupName: name.split("_")[0], name } }],
       }),
     }),
-    statuses: { PENDING: "ACCEPTED", DELIVERED: "DELIVERED", UNDELIVERABLE: "UNDELIVERED", EXPIRED: "UNDELIVERED" },
+    statuses: {
+      PENDING_ENROUTE: "ACCEPTED",
+      // In the group DELIVERED: no handset has it yet.
+      DELIVERED_TO_OPERATOR: "ACCEPTED",
+      DELIVERED_TO_HANDSET: "DELIVERED",
+      UNDELIVERABLE_NOT_DELIVERED: "UNDELIVERED",
+      EXPIRED_EXPIRED: "UNDELIVERED",
+      REJECTED_OPERATOR: "UNDELIVERED",
+    },
   },
   telnyx: {
     entry: { from: "+15551234567" },
@@ -194,6 +215,7 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
       [telnyxError(403, "20100"), "balance"],
       [telnyxError(401, "10009"), "credentials"],
       [telnyxError(422, "40305"), "content"],
+      [telnyxError(400, "10003"), "content"],
     ],
     throttled: [telnyxError(429, "10011")],
     report(status, now) {

@@ -32,7 +32,7 @@ function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Repo
     return source.startsWith("?") ? (query.get(source.slice(1)) ?? undefined) : textOf(lookUp(body, source));
   };
   const [reference, status] = [find(reports.reference), find(reports.status)];
-  const delivery = deliveryOf(reports, status);
+  const delivery = deliveryOf(reports, find(reports.exact)) ?? deliveryOf(reports, status);
   if (reference === undefined || delivery === undefined) return undefined;
   const detail = find(reports.detail) ?? (delivery === "UNDELIVERED" ? status : undefined);
   return { reference, providerMessageId: find(reports.id), delivery, detail };

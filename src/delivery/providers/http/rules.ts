@@ -244,7 +244,7 @@ function faultsOfReports(reports: unknown, pointer: string): Fault[] {
       faults.push({ pointer: below(below(pointer, "handshake"), name), rest: "must be in the query, such as ?token" });
     }
   }
-  for (const name of ["reference", "status", "id", "detail"]) {
+  for (const name of ["reference", "status", "exact", "id", "detail"]) {
     const source = own(reports, name);
     if (typeof source !== "string") continue;
     const isInQuery = source.startsWith("?");

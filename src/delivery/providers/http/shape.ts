@@ -211,6 +211,7 @@ const reports = known({
   each: v.optional(pointer),
   reference: source,
   status: source,
+  exact: v.optional(source),
   id: v.optional(source),
   detail: v.optional(source),
   accepted: v.optional(comparables),
