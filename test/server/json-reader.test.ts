@@ -5,6 +5,7 @@
 import { fromJsonString, toBinary, type DescMethod } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { AdminService } from "../../gen/otp/admin/v1/admin_service_pb.ts";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { decode, jsonOptions } from "../../src/server/rpc/decoding.ts";
 
@@ -61,4 +62,32 @@ test.each(methods)("a message of $name", (method) => {
   );
   // Or this would show nothing.
   expect(taken).toBeGreaterThan(100);
+});
+
+test.each([
+  [
+    "findVerifications",
+    "state",
+    "STATE_NOPE",
+    "state must be one of STATE_PENDING, STATE_VERIFIED, STATE_EXPIRED, STATE_LOCKED, STATE_CANCELED, STATE_FAILED.",
+  ],
+  ["findVerifications", "from", "2026-11-23", "from must be a time such as 2026-01-01T12:00:00Z."],
+  ["findVerifications", "page_size", 1.5, "page_size must be a whole number."],
+  ["findVerifications", "show_phones", "yes", "show_phones must be true or false."],
+  [
+    "getStats",
+    "group_by",
+    ["DAY"],
+    "group_by must be a list of DIMENSION_TENANT, DIMENSION_COUNTRY, DIMENSION_PROVIDER, DIMENSION_CHANNEL.",
+  ],
+  ["createApiKey", "lifetime", "90d", "lifetime must be a length of time in seconds such as 86400s."],
+  ["createApiKey", "scopes", "send", "scopes must be a list of strings."],
+  ["createTenant", "settings", ["brand"], "settings must be an object of strings."],
+  ["createTenant", "id", 1, "id must be a string."],
+] as const)("what cannot be read at %s is told by what %s takes", (rpc, field, value, sentence) => {
+  const read = decode(AdminService.method[rpc], "json", Buffer.from(JSON.stringify({ [field]: value })));
+  expect(read).toMatchObject({
+    ok: false,
+    refusal: { field, message: sentence },
+  });
 });

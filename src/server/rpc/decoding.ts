@@ -8,13 +8,14 @@ import {
   fromJson,
   fromJsonString,
   ScalarType,
+  type DescEnum,
   type DescField,
   type DescMessage,
   type DescMethod,
   type JsonValue,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { DurationSchema, TimestampSchema, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import { unknownEncoding } from "./frames.ts";
 
@@ -182,7 +183,7 @@ function whyUndecodable(method: DescMethod, body: Uint8Array): Result<never> {
     } catch {
       if (hasHalfCharacter(value))
         return said(`${field.name} has half a character in it: a lone surrogate.`, field.name);
-      return said(`${field.name} has the wrong type: it must be ${typeOf(field.fieldKind, field.scalar)}.`, field.name);
+      return said(`${field.name} must be ${formOf(field)}.`, field.name);
     }
   }
   // Each by itself is fine, so one of them is there twice; parsing has kept the last alone.
@@ -229,11 +230,28 @@ function nameable(key: string): string | undefined {
   return /^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(key) ? key : undefined;
 }
 
-const boolScalar = 8;
+/** What a field takes, in words. */
+function formOf(field: DescField): string {
+  if (field.fieldKind === "map") return "an object of strings";
+  const { enum: values, scalar, message } = field;
+  const [one, many] =
+    values === undefined ? plainForm(scalar, message) : [`one of ${namesOf(values)}`, namesOf(values)];
+  return field.fieldKind === "list" ? `a list of ${many}` : one;
+}
 
-function typeOf(kind: string, scalar: number | undefined): string {
-  if (kind === "map") return "an object of strings";
-  if (kind === "list") return "a list of strings";
-  if (scalar === ScalarType.INT32) return "a whole number";
-  return scalar === boolScalar ? "true or false" : "a string";
+/** One of it, and several. */
+function plainForm(scalar: ScalarType | undefined, message: DescMessage | undefined): readonly [string, string] {
+  if (message?.typeName === TimestampSchema.typeName) return ["a time such as 2026-01-01T12:00:00Z", "times"];
+  if (message?.typeName === DurationSchema.typeName)
+    return ["a length of time in seconds such as 86400s", "lengths of time"];
+  if (message !== undefined) return ["an object", "objects"];
+  if (scalar === ScalarType.INT32) return ["a whole number", "whole numbers"];
+  return scalar === ScalarType.BOOL ? ["true or false", "true or false"] : ["a string", "strings"];
+}
+
+function namesOf({ values }: DescEnum): string {
+  return values
+    .filter(({ number }) => number !== 0)
+    .map(({ name }) => name)
+    .join(", ");
 }
