@@ -2,9 +2,12 @@
  * A connection that carries calls of many: what one stranger sends on it costs the others nothing.
  */
 import { once } from "node:events";
-import { connect, type ClientHttp2Session } from "node:http2";
-import { afterEach, expect, test } from "vitest";
-import { startListener, testKey, type Listener } from "../support/service/listener.ts";
+import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import type { Page } from "../../src/server/pages/pages.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { holdTicks, releaseTicks } from "../support/service/ticks.ts";
 
 let listener: Listener;
 let session: ClientHttp2Session;
@@ -42,4 +45,64 @@ test.each([
   expect(session.closed).toBe(false);
   expect(await send()).toBe(200);
   expect(listener.connections.count).toBe(1);
+});
+
+/** What a proxy takes of an answer before its own client has. */
+const windowBytes = 4_096;
+const pageBytes: Readonly<Record<string, number>> = { "/long": windowBytes + 100, "/big": 200_000 };
+const pageOf = (path: string): Page => ({
+  methods: ["GET"],
+  answer: async () => ({ ok: true, value: { type: "text/plain", body: Buffer.alloc(pageBytes[path] ?? 0) } }),
+});
+
+async function connectProxy(options: ListenerOptions): Promise<void> {
+  listener = await startListener({ isBehindProxy: true, pageOf, ...options });
+  session = connect(listener.url, { settings: { initialWindowSize: windowBytes }, rejectUnauthorized: false });
+  session.on("error", () => {});
+}
+
+/** Asks for a page as so many strangers at once, who take its beginning. */
+async function ask(path: string, count: number): Promise<ClientHttp2Stream[]> {
+  const streams = Array.from({ length: count }, () => session.request({ ":path": path }));
+  await Promise.all(streams.map((stream) => once(stream, "response")));
+  return streams;
+}
+
+async function leave(streams: readonly ClientHttp2Stream[]): Promise<void> {
+  for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL);
+  await Promise.all(streams.map((stream) => once(stream, "close")));
+}
+
+const certificate = makeCertificate("shared");
+const ways: [string, ListenerOptions][] = [
+  ["in cleartext", {}],
+  ["over TLS", { readCertificate: () => certificate }],
+];
+
+test("a proxy's PINGs do not end its connection, whatever strangers have sent before them", async () => {
+  // Otherwise what they sent would be forgotten with the next tick.
+  holdTicks();
+  onTestFinished(releaseTicks);
+  await connectProxy({ readCertificate: () => certificate });
+  await Promise.all(Array.from({ length: 3 }, () => post("/nowhere", Buffer.alloc(900_000))));
+  await new Promise<void>((resolve) => session.ping(() => resolve()));
+  expect(session.closed).toBe(false);
+  expect(await send()).toBe(200);
+});
+
+test.each(ways)("%s, strangers who leave do not end a proxy's connection, however many", async (_, options) => {
+  await connectProxy(options);
+  // Of 100 at once, who has left counts for a moment longer.
+  for (let left = 0; left < 720; left += 40) await leave(await ask("/long", 40));
+  expect(session.closed).toBe(false);
+  expect(await send()).toBe(200);
+});
+
+test.each(ways)("%s, answers that strangers do not take cost nobody a call on it", async (_, options) => {
+  await connectProxy(options);
+  const streams = await ask("/big", 90);
+  expect(await send()).toBe(200);
+  await leave(streams);
+  expect(await send()).toBe(200);
+  expect(session.closed).toBe(false);
 });

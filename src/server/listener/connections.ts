@@ -80,6 +80,8 @@ export interface Connections {
   secured(socket: Socket | undefined, secure: Socket): void;
   /** Notes that a connection has brought something, of any size, or so many chunks within that. Cuts it where that was too much. */
   brought(socket: Socket, chunks?: number): void;
+  /** Whether a connection is a trusted proxy's, and carries calls of many. */
+  isProxys(socket: Socket): boolean;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
@@ -155,12 +157,13 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (isNoise(book, connection)) cut(connection);
     }
   }
+  const each = (act: (connection: Connection) => void) => () => {
+    for (const connection of bySocket.values()) act(connection);
+  };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
     opened: (socket, wire) => takeIn(book, socket, wire),
-    secured(socket, secure) {
-      secured(book, socket, secure);
-    },
+    secured: secured.bind(undefined, book),
     brought(socket, chunks) {
       const connection = bySocket.get(socket);
       if (connection === undefined || connection.hasBroughtKey) return;
@@ -168,9 +171,8 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       book.pace.cost(connection, charge(connection));
       if (isNoise(book, connection)) cut(connection);
     },
-    upgraded(socket, session) {
-      upgraded(book, socket, session);
-    },
+    isProxys: ({ remoteAddress }) => limits.isProxy(remoteAddress),
+    upgraded: upgraded.bind(undefined, book),
     callBegan: callBegan.bind(undefined, book),
     asked(request) {
       const connection = find(book, request);
@@ -188,20 +190,15 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (connection !== undefined) book.pace.goOn(connection, run);
     },
     isSated(request) {
-      const { answersDue } = find(book, request) ?? {};
-      return answersDue !== undefined && answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
+      const { answersDue, socket } = find(book, request) ?? {};
+      if (answersDue === undefined || answersDue.size < untakenMax || untaken(answersDue) < untakenMax) return false;
+      return !limits.isProxy(socket?.remoteAddress);
     },
     authenticated: authenticated.bind(undefined, book),
     newcomersWaiting: () => limits.pace.newcomersWaiting(),
-    retireAll() {
-      for (const connection of bySocket.values()) retire(connection);
-    },
-    dismissAll() {
-      for (const connection of bySocket.values()) dismiss(connection);
-    },
-    endUndone() {
-      for (const connection of bySocket.values()) endUndone(connection);
-    },
+    retireAll: each(retire),
+    dismissAll: each(dismiss),
+    endUndone: each(endUndone),
     destroyAll() {
       clearInterval(ticking);
       book.held.end();
@@ -310,20 +307,24 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   secure.once("close", () => forget(book, connection));
 }
 
-function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: ServerHttp2Session): void {
+function upgraded({ limits, bySocket, bySession, pace }: Book, socket: Socket, session: ServerHttp2Session): void {
   const connection = bySocket.get(socket);
   if (connection === undefined) return;
   connection.session = session;
   bySession.set(session, connection);
+  // What strangers send by a proxy's connection is in its debt too.
+  const spend = (bytes: number) => {
+    if (isSpentOn(connection, bytes) && !session.destroyed && !limits.isProxy(socket.remoteAddress)) cut(connection);
+  };
   const onControlFrame = () => {
     pace.cost(connection, controlFrameBytes);
-    if (isSpentOn(connection, controlFrameBytes)) cut(connection);
+    spend(controlFrameBytes);
   };
   // Before node's own listener, which makes a request of it. What is closed by then no longer knows its session.
   session.prependListener("stream", (stream) => {
     if (!isOver(stream)) return;
     pace.asked(connection, 0);
-    if (!connection.hasBroughtKey && isSpentOn(connection, droppedStreamBytes) && !session.destroyed) cut(connection);
+    if (!connection.hasBroughtKey) spend(droppedStreamBytes);
   });
   session.on("ping", onControlFrame);
   session.on("remoteSettings", onControlFrame);

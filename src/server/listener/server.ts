@@ -6,13 +6,14 @@
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */
 import { createServer as createHttp1Server, setMaxIdleHTTPParsers, type Server as Http1Server } from "node:http";
-import { constants, createSecureServer, createServer as createHttp2Server, type Http2SecureServer } from "node:http2";
+import { constants, createSecureServer, type Http2SecureServer } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { createCertificateInUse, type Certificate, type CertificateInUse } from "./certificate.ts";
 import { isOver, tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
+import { createHttp2, telling, type Http2Limits, type Http2Listeners, type OnRequest } from "./http2.ts";
 import { createPipelines } from "./pipeline.ts";
-import { watchSessions } from "./sessions.ts";
 import { afterSteps, createUntilQuiet, takeFewer, untilRead } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
 import { whyNotBound, type Variables } from "./why-not-bound.ts";
@@ -48,17 +49,13 @@ export interface RunningServer extends Address {
 }
 
 /** What one connection may do. */
-export interface ServerLimits {
+export interface ServerLimits extends Http2Limits {
   /** A request's headers, a whole request, and a TLS handshake must be here by then. */
   readonly requestMs: number;
   /** How often that is looked at on HTTP/1. */
   readonly checkMs: number;
-  readonly headerBytesMax: number;
-  readonly headersMax: number;
   /** Requests under way on one HTTP/1 connection; the next one is read when an answer was taken. */
   readonly pipelinedMax: number;
-  /** Calls at once on one HTTP/2 connection. */
-  readonly streamsMax: number;
 }
 
 export const serverLimits: ServerLimits = {
@@ -107,19 +104,6 @@ const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => (
   highWaterMark: readAheadBytes,
 });
 
-const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) => ({
-  settings: { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerBytesMax, enablePush: false },
-  maxHeaderListPairs: headersMax,
-  // Megabytes a connection may hold.
-  maxSessionMemory: 1,
-  maxSettings: 32,
-  maxSessionInvalidFrames: 50,
-  maxSessionRejectedStreams: 100,
-  // Rapid reset: a client may open and drop this many streams at once, and so many more a second.
-  streamResetBurst: 400,
-  streamResetRate: 50,
-});
-
 /** Starts to listen. Rejects when the address cannot be had. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, connections, host, readCertificate, onFault, limits = serverLimits } = options;
@@ -158,7 +142,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     connections.asked(request);
     onUnreadable({ code: tunnelCode }, socket);
   };
-  const listeners = { ...listenersOf(handler, take, tunnelBegan), takePiecewise: pipelines.take, onUnreadable };
+  const ofRequests = listenersOf(handler, take, tunnelBegan);
+  const takeHttp2 = createHttp2(limits, ofRequests, connections);
+  const listeners = { ...ofRequests, takePiecewise: pipelines.take, takeHttp2, onUnreadable };
   const certificate = readCertificate && createCertificateInUse(readCertificate);
   const listener =
     certificate === undefined
@@ -239,69 +225,35 @@ function namesOneHost({ httpVersion, rawHeaders }: Request): boolean {
   return hosts === 1;
 }
 
-/** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
-function telling(onRequest: OnRequest): OnRequest {
-  return (request, response) => {
-    if (!("stream" in response) || !isOver(response.stream)) response.writeContinue();
-    onRequest(request, response);
-  };
-}
-
-type OnRequest = (request: Request, response: Response, lasts?: () => void) => void;
-interface Listeners {
-  readonly onRequest: OnRequest;
-  /** Node would answer an Expect other than 100-continue with nothing in it, and a CONNECT past every count. */
-  readonly onExpectation: OnRequest;
+interface Listeners extends Omit<Http2Listeners, "onConnect"> {
   /** HTTP/1 brings a socket instead of an answer; without a listener node destroys it. */
   readonly onConnect: (request: Request, it: Response | Socket) => void;
   readonly onUnreadable: RequestHandler["answerUnreadable"];
   /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
   readonly takePiecewise: (socket: Socket) => void;
+  readonly takeHttp2: (socket: Socket) => void;
 }
 
-function cleartext(
-  connections: Connections,
-  { onRequest, onExpectation, onConnect, takePiecewise, onUnreadable }: Listeners,
-  limits: ServerLimits,
-): Http1Server {
-  const http1 = createHttp1Server(http1Options(limits), onRequest);
-  const http2 = createHttp2Server(http2Options(limits), onRequest);
+function cleartext(connections: Connections, listeners: Listeners, limits: ServerLimits): Http1Server {
+  const http1 = createHttp1Server(http1Options(limits), listeners.onRequest);
   allowHalfClosed(http1);
-  for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
-  http2.on("checkContinue", telling(onRequest));
-  http2.on("connect", onConnect);
-  http1.on("clientError", onUnreadable);
-  http1.on("connect", onConnect);
-  watchSessions(http2);
-  tellApart(
-    http1,
-    (socket) => {
-      http2.once("session", (session) => connections.upgraded(socket, session));
-      http2.emit("connection", socket);
-    },
-    takePiecewise,
-    connections,
-  );
+  http1.on("checkExpectation", listeners.onExpectation);
+  http1.on("clientError", listeners.onUnreadable);
+  http1.on("connect", listeners.onConnect);
+  tellApart(http1, listeners.takeHttp2, listeners.takePiecewise, connections);
   return http1;
 }
 
 function secure(
   connections: Connections,
-  { onRequest, onExpectation, onConnect, takePiecewise, onUnreadable }: Listeners,
+  { onRequest, onExpectation, onConnect, takePiecewise, takeHttp2, onUnreadable }: Listeners,
   limits: ServerLimits,
   certificate: CertificateInUse,
 ): Http2SecureServer {
   const server = createSecureServer(
-    {
-      ...http1Options(limits),
-      ...http2Options(limits),
-      ...certificate.read(),
-      allowHTTP1: true,
-      handshakeTimeout: limits.requestMs,
-    },
+    { ...http1Options(limits), ...certificate.read(), allowHTTP1: true, handshakeTimeout: limits.requestMs },
     onRequest,
   );
-  watchSessions(server);
   allowHalfClosed(server);
   server.on("checkExpectation", onExpectation);
   server.on("checkContinue", telling(onRequest));
@@ -309,9 +261,7 @@ function secure(
   server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
-  const [startTls] = server.listeners("connection") as ((wire: Wire) => void)[];
-  if (startTls === undefined) throw new Error("node:tls no longer listens for its own connections");
-  server.removeAllListeners("connection");
+  const startTls = takeListener(server, "connection");
   // Node does not tell which connection a finished handshake was on: the one that is read from when it says so.
   let current: { socket: Socket; readonly wire: Wire } | undefined;
   server.on("connection", (socket: Socket) => {
@@ -323,26 +273,31 @@ function secure(
     startTls.call(server, wire);
     wire.on("data", () => connections.brought(its.socket));
   });
-  // Before node's own listener, which makes the session from the same event.
-  let latest: Socket | undefined;
-  server.prependListener("secureConnection", (socket) => {
-    latest = socket;
+  const takeHttp1 = takeListener(server, "secureConnection");
+  server.on("secureConnection", (socket) => {
     // TLS over a stream does not know it.
     Object.defineProperty(socket, "remoteAddress", { value: current?.socket.remoteAddress });
     connections.secured(current?.socket, socket);
     if (current !== undefined) current.socket = socket;
     socket.on("error", () => socket.destroy());
-  });
-  // And after it, which hands the socket to HTTP/1.
-  server.on("secureConnection", (socket) => {
-    if (socket.alpnProtocol !== "h2" && !socket.destroyed) takePiecewise(socket);
+    if (socket.alpnProtocol === "h2") {
+      takeHttp2(socket);
+    } else {
+      takeHttp1.call(server, socket);
+      if (!socket.destroyed) takePiecewise(socket);
+    }
     // From now on nobody ends our side but who answers, behind the last answer.
     for (const each of [socket, current?.wire, current?.wire.socket]) if (each !== undefined) each.allowHalfOpen = true;
   });
-  server.on("session", (session) => {
-    if (latest !== undefined) connections.upgraded(latest, session);
-  });
   return server;
+}
+
+/** Takes node's own listener off, to be run when it is its turn. */
+function takeListener(server: Http2SecureServer, event: "connection" | "secureConnection"): (socket: Duplex) => void {
+  const [listener] = server.listeners(event) as ((socket: Duplex) => void)[];
+  if (listener === undefined) throw new Error(`node no longer listens for its own ${event}`);
+  server.removeAllListeners(event);
+  return listener;
 }
 
 /** A client may end its side together with its request: the connection ends behind the last answer. */
