@@ -16,8 +16,10 @@ import { driveClosed, driveOpen, openClient, openCodeBox } from "./drive/load.ts
 import { fromClone } from "./drive/installed.ts";
 import { startServer, threadsOf } from "./drive/processes.ts";
 import { counts } from "./sections/counts.ts";
+import { confine } from "./drive/confined.ts";
 import { operators } from "./sections/operators.ts";
 import { look } from "./sections/rest.ts";
+import { scarce } from "./sections/scarce.ts";
 import { measureRound, ratioOf, type Round } from "./drive/measure.ts";
 import { pendingPhone, userPhone } from "./drive/phones.ts";
 import { multiplyInto } from "./drive/preload-postgres.ts";
@@ -150,6 +152,15 @@ test("an operator goes through every page of a console over months of rows, besi
   expect(pages?.rows.length).toBeGreaterThan(20);
   expect(rows?.rows.map(([, count]) => count)).not.toContain("0");
   expect(figures.page).toBeGreaterThan(0);
+});
+
+test("a file is measured beside less memory than it takes, where the system bounds a process", async () => {
+  const trial = confine(2 ** 30);
+  const isBounded = trial.prefix.length > 0;
+  trial.end();
+  const { tables, figures } = await scarce({ ...place, folder: mkdtempSync(join(folder, "scarce-")) }, efforts.smoke);
+  expect(tables.map(({ rows }) => rows.length)).toEqual([isBounded ? 2 : 0]);
+  expect(Object.keys(figures)).toEqual(isBounded ? ["scarce"] : []);
 });
 
 test("a server at rest is watched, before and after its load", async () => {

@@ -29,6 +29,7 @@ import { memory } from "./sections/memory.ts";
 import { network } from "./sections/network.ts";
 import { operators } from "./sections/operators.ts";
 import { rest } from "./sections/rest.ts";
+import { scarce } from "./sections/scarce.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
 import { tally } from "./drive/measure.ts";
 import type { Place } from "./drive/prepared.ts";
@@ -41,6 +42,7 @@ const sections: Readonly<Record<string, Section>> = {
   counts,
   latency,
   growth,
+  scarce,
   memory,
   network,
   rest,

@@ -53,6 +53,12 @@ const demands = {
   },
   growth: { what: "CPU per cycle at the most rows ÷ at the fewest", better: "less", must: 1.1, aim: 1.05, decimals: 2 },
   growthPostgres: { what: "the same on PostgreSQL", better: "less", must: 1.25, aim: 1.1, decimals: 2 },
+  scarce: {
+    what: "CPU per cycle where the file is larger than its memory ÷ at the fewest rows",
+    better: "less",
+    must: 2,
+    decimals: 2,
+  },
   disk: {
     what: "disk per pending verification, with all its rows and indexes",
     better: "less",

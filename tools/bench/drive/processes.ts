@@ -46,6 +46,12 @@ function pin(pid: number, cpu: string): void {
   if (canPin) execFileSync("taskset", ["-a", "-p", "-c", cpu, `${pid}`], { stdio: "ignore" });
 }
 
+/** How a Node program is begun: options for Node, and a command that begins it. */
+export interface Begun {
+  readonly nodeArgs?: readonly string[];
+  readonly prefix?: readonly string[];
+}
+
 /** Begins a Node program on the servers' core, by `prefix` if need be. Its standard error goes to a file in `folder`. */
 export function spawnServer(
   folder: string,
@@ -71,10 +77,10 @@ export async function startServer(
   script: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  nodeArgs: readonly string[] = [],
+  { nodeArgs = [], prefix = [] }: Begun = {},
 ): Promise<Server> {
   const file = fileURLToPath(new URL(`../servers/${script}`, import.meta.url));
-  const child = spawnServer(folder, [...nodeArgs, file, ...args], env);
+  const child = spawnServer(folder, [...nodeArgs, file, ...args], env, prefix);
   const port = await new Promise<number>((resolve, reject) => {
     let output = "";
     child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {

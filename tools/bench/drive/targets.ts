@@ -10,7 +10,7 @@ import { fromClone } from "./installed.ts";
 import { openClient, type Client, type CodeBox, type Lane } from "./load.ts";
 import { randomPhone, userPhone } from "./phones.ts";
 import { type Place, type Prepared, productionEnv } from "./prepared.ts";
-import { pinServer, startServer, type Server } from "./processes.ts";
+import { pinServer, startServer, type Begun, type Server } from "./processes.ts";
 import type { ServiceOptions } from "../servers/service.ts";
 
 export interface Target {
@@ -30,11 +30,17 @@ export function startService(
   { url }: Prepared,
   options: Omit<ServiceOptions, "codes"> = {},
   env: Readonly<Record<string, string>> = {},
-  nodeArgs: readonly string[] = [],
+  { nodeArgs = [], prefix = [] }: Begun = {},
 ): Promise<Server> {
   const given: ServiceOptions = { codes: codes.path, ...options };
   const all = [...fromClone().nodeArgs, ...nodeArgs];
-  return startServer(folder, "service.ts", [JSON.stringify(given)], { ...productionEnv(url), ...env }, all);
+  return startServer(
+    folder,
+    "service.ts",
+    [JSON.stringify(given)],
+    { ...productionEnv(url), ...env },
+    { nodeArgs: all, prefix },
+  );
 }
 
 /** The send of a cycle over REST; resolves with the request_id. */
@@ -69,9 +75,9 @@ export async function sqliteTarget(
   name: string,
   prepared: Prepared,
   options: Omit<ServiceOptions, "codes"> = {},
-  nodeArgs: readonly string[] = [],
+  begun: Begun = {},
 ): Promise<Target & { readonly server: Server }> {
-  const server = await startService(place, prepared, options, {}, nodeArgs);
+  const server = await startService(place, prepared, options, {}, begun);
   return {
     server,
     name,

@@ -105,7 +105,7 @@ function keptTable(bytesOf: (table: string) => number): Table {
 async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) {
   const { connections, rounds, roundMs, warmUpMs } = effort;
   const targets = await Promise.all(
-    sizes.map((size) => sqliteTarget(place, `${amount(size.count)} pending`, size, {}, ["--expose-gc"])),
+    sizes.map((size) => sqliteTarget(place, `${amount(size.count)} pending`, size, {}, { nodeArgs: ["--expose-gc"] })),
   );
   const pathOf = new Map<Target, string>(targets.map((target, i) => [target, sizes[i]?.path ?? ""]));
   const clean = (target: Target) => trim(pathOf.get(target) ?? "");

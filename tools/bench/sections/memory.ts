@@ -56,7 +56,7 @@ export async function memory(place: Place, effort: Effort): Promise<Findings> {
 async function held(place: Place, { connections, hanging, warmUpMs }: Effort, run: number): Promise<Held> {
   const prepared = await prepareSqlite(place, `memory-${run}`);
   const env = { OTP_SEND_WAIT_MS: "10000" };
-  const server = await startService(place, prepared, {}, env, ["--expose-gc"]);
+  const server = await startService(place, prepared, {}, env, { nodeArgs: ["--expose-gc"] });
   const lanes = Array.from({ length: connections }, () => restLane(server, prepared.key, place.codes));
   await driveClosed(lanes, warmUpMs);
   for (const lane of lanes) lane.close();
