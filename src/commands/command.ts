@@ -105,12 +105,12 @@ export function refuseHidden(option: string, text: string): void {
 /** Reads a command line. Of an option that is given twice and may not be, all but the last would be lost unseen. */
 export function parseArgs<const T extends ParseArgsConfig>(config: T): ReturnType<typeof parseAny<T>> {
   const { options = {} } = config;
-  const { tokens } = parseAny({ ...config, tokens: true });
+  const { tokens, ...parsed } = parseAny({ ...config, tokens: true });
   const given = (tokens ?? []).flatMap((token) => (token.kind === "option" ? [token.name] : []));
   const once = given.filter((name) => options[name]?.type === "string" && options[name].multiple !== true);
   const twice = once.find((name, at) => once.indexOf(name) < at);
   if (twice !== undefined) throw new Misused(`--${twice} is given twice.`);
-  return parseAny(config);
+  return parsed as ReturnType<typeof parseAny<T>>;
 }
 
 export const tenantOption = { type: "string", default: "default" } as const;
@@ -143,7 +143,7 @@ export function onlyArgument(args: string[], wanted: string): string {
   return single(parseArgs({ args, options: {}, allowPositionals: true }).positionals, wanted);
 }
 
-/** A time in UTC, for people and programs. */
+/** What an error says of itself, whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -21,7 +21,7 @@ import { keyHandlers } from "../server/admin/keys.ts";
 import { overviewHandlers } from "../server/admin/overview.ts";
 import { phoneHandlers } from "../server/admin/phones.ts";
 import { providerHandlers, type ProviderDependencies } from "../server/admin/providers.ts";
-import { sessionHandlers } from "../server/admin/session.ts";
+import { sessionHandlers } from "../server/admin/get-session.ts";
 import { suspectHandlers, type SuspectDependencies } from "../server/admin/suspects.ts";
 import { statisticsHandlers } from "../server/admin/statistics.ts";
 import { tenantHandlers } from "../server/admin/tenants.ts";

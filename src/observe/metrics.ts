@@ -9,7 +9,7 @@ import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { forgedCauses, reportOutcomes, type ForgedCause, type ReportOutcome } from "../delivery/provider.ts";
 import type { Channel } from "../otp/channel.ts";
-import type { VerifyResult } from "../otp/decisions/decisions.ts";
+import type { VerifyResult } from "../otp/decisions/verifying.ts";
 import type { TryOutcome } from "../otp/operators/endpoint.ts";
 import type { SendOutcome } from "../otp/message/message.ts";
 import { reasons, type Reason } from "../otp/reason.ts";

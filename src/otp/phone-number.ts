@@ -1,5 +1,5 @@
 /**
- * Phone numbers are parsed once, at the door. Inside there is only the canonical E.164 form: it is what is limited,
+ * Phone numbers are parsed once, as they come in. Inside there is only the canonical E.164 form: it is what is limited,
  * indexed, encrypted and sent to, so that no other spelling of a number can be a second number.
  *
  * At rest a number is two things: an index, a keyed hash to find and limit it by (an unkeyed one of every mobile number

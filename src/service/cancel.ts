@@ -2,7 +2,7 @@
  * Cancel: a code is to work no more.
  */
 import type { Noted } from "../otp/operators/audit.ts";
-import { decideCancel, type CancelResult } from "../otp/decisions/decisions.ts";
+import { decideCancel, type CancelResult } from "../otp/decisions/canceling.ts";
 import { ok } from "../otp/reason.ts";
 import type { Verification } from "../otp/verification/verification.ts";
 import { audited } from "../otp/decisions/writes.ts";

@@ -3,7 +3,7 @@
  */
 import { channelName, channelRefused, channelsFor, findChannel, type Channel } from "../otp/channel.ts";
 import { saltBytes } from "../otp/message/code.ts";
-import { decideSend, type SendFacts } from "../otp/decisions/decisions.ts";
+import { decideSend, type SendFacts } from "../otp/decisions/sending.ts";
 import { admitNumber, listedNumber } from "../otp/verification/destination.ts";
 import { channelsAfter, fallbackMsDefault, type FallbackPlan } from "../otp/message/fallback.ts";
 import type { KeyRing } from "../otp/keys/key-ring.ts";

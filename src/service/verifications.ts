@@ -1,7 +1,7 @@
 /**
  * The acts of the service: send, verify, resend, cancel, get, a file each. An act draws and derives what takes randomness or
- * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions/decisions.ts, the store
- * makes acts atomic; here is the order of events.
+ * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions/, the store makes acts
+ * atomic; here is the order of events.
  */
 import type { ActTools } from "./act.ts";
 import type { BotCheck } from "./callers/bot-check.ts";

@@ -1,7 +1,7 @@
 /**
  * Verify: the code that was typed is compared.
  */
-import { decideVerify, type VerifyResult } from "../otp/decisions/decisions.ts";
+import { decideVerify, type VerifyResult } from "../otp/decisions/verifying.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import { ok } from "../otp/reason.ts";
 import { receiptOf } from "../otp/verification/receipt.ts";

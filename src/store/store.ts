@@ -127,7 +127,7 @@ export interface OpenScope {
   readonly tenant: string;
   /** Where an earlier call with the same Idempotency-Key would be, if the call has one. */
   readonly slot: Slot | undefined;
-  /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
+  /** Undefined when the call was refused for its form and only its idempotency is to be looked up. */
   readonly phone: PhoneRef | undefined;
   /** The number to look up in the tenant's lists; undefined where no list is asked. */
   readonly number?: string | undefined;

@@ -18,7 +18,9 @@ import { capsOf, type PriceOf, type Refused } from "../../src/otp/decisions/spen
 import { Secret } from "../../src/otp/keys/secret.ts";
 import type { ChargeOf } from "../../src/otp/operators/statistics.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
-import { decideCancel, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions/decisions.ts";
+import { decideSend, type SendFacts } from "../../src/otp/decisions/sending.ts";
+import { decideVerify } from "../../src/otp/decisions/verifying.ts";
+import { decideCancel } from "../../src/otp/decisions/canceling.ts";
 import { decideResend } from "../../src/otp/decisions/resending.ts";
 import { decideGiveUp, type SettleView } from "../../src/otp/decisions/settlement.ts";
 import type { Verification } from "../../src/otp/verification/verification.ts";

@@ -31,14 +31,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "wrong code not counted",
     breaks: "guessing goes on for ever",
-    place: "src/otp/decisions/decisions.ts#decideVerify",
+    place: "src/otp/decisions/verifying.ts#decideVerify",
     text: `attemptsRemaining > 0 ? counted("wrong") :`,
     replacement: `attemptsRemaining > 0 ? verification :`,
   },
   {
     name: "one attempt too many",
     breaks: "the verification is not locked by its last wrong code",
-    place: "src/otp/decisions/decisions.ts#decideVerify",
+    place: "src/otp/decisions/verifying.ts#decideVerify",
     text: `verification: attemptsRemaining > 0 ? counted`,
     replacement: `verification: attemptsRemaining >= 0 ? counted`,
   },
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "purpose not compared",
     breaks: "a code sent for one thing approves another",
-    place: "src/otp/decisions/decisions.ts#decideVerify",
+    place: "src/otp/decisions/verifying.ts#decideVerify",
     text: `if (facts.purpose !== verification.purpose)`,
     replacement: `if (facts.purpose === "never")`,
   },
@@ -203,7 +203,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "spray not counted",
     breaks: "five guesses at each of a thousand phones meet six digits",
-    place: "src/otp/decisions/decisions.ts#guessOf",
+    place: "src/otp/decisions/verifying.ts#guessOf",
     text: `return isSandbox(tenant) ? {} : { guess: { tenant, isRight } };`,
     replacement: `return isSandbox(tenant) || !isRight ? {} : { guess: { tenant, isRight } };`,
   },

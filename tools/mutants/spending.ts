@@ -135,9 +135,9 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass kept beside the send",
     breaks: "one solved bot check is good for more than one accepted send",
-    place: "src/otp/decisions/decisions.ts#decideSend",
+    place: "src/otp/decisions/sending.ts#decideSend",
     text: `...(claim && recordOf(claim, verification.id, null, now)),`,
-    replacement: `...(claim && door.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
+    replacement: `...(claim && admission.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
     suites: store,
   },
   {

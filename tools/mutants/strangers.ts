@@ -364,7 +364,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "strangers never rest",
     breaks: "calls with a key wait behind what strangers ask for in every one of their turns",
-    place: "src/server/listener/rest.ts#createRest",
+    place: "src/server/listener/strangers-rest.ts#createRest",
     text: `        untilMs = now + Math.min(now - began, restMsMax);`,
     replacement: `        untilMs = now;`,
     suites: ["test/server/turns.test.ts"],

@@ -79,7 +79,7 @@ describe("imports follow the arrows", () => {
     ["src/otpd.js", 'const { run } = await import("./cli.ts");'],
     ["src/commands/serve.ts", 'const { startService } = await import("../main.ts");'],
     ["src/commands/command.ts", 'export function version() {\n  return read(new URL("../../package.json"));\n}'],
-    ["src/otp/decisions/decisions.ts", 'import { parsePolicy } from "../verification/policy.ts";'],
+    ["src/otp/decisions/sending.ts", 'import { parsePolicy } from "../verification/policy.ts";'],
     ["src/otp/channel.ts", 'import type { KeyRing } from "./keys/key-ring.ts";'],
     ["src/service/operators/overview.ts", 'import type { Caller } from "../calls.ts";'],
     ["src/demo/page.ts", 'import { State } from "../../gen/otp/v1/otp_service_pb.ts";'],

@@ -1,6 +1,6 @@
 /**
  * What a provider's word means for a message and its verification: its answer to a call, and its later report. Both are
- * decisions like those in decisions.ts.
+ * decisions, as sending.ts describes them.
  */
 import type { Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";

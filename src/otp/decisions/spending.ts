@@ -156,10 +156,10 @@ export function takenForNextCall({ delivery, countedDay, countryDay, reserved }:
 }
 
 /** A message, as far as the counts are told by it. */
-type Counting = Taken & Pick<Message, "channel">;
+type CountedMessage = Taken & Pick<Message, "channel">;
 
 /** The counts that a message is in, of whatever day. Pure. */
-export function kindsOf({ countedDay, countryDay, reserved, channel }: Counting, region: string): CountKind[] {
+export function kindsOf({ countedDay, countryDay, reserved, channel }: CountedMessage, region: string): CountKind[] {
   return [
     ...(countedDay === null ? [] : ["messages" as const]),
     ...(countedDay === null || channel !== "voice" ? [] : ["calls" as const]),
@@ -169,7 +169,7 @@ export function kindsOf({ countedDay, countryDay, reserved, channel }: Counting,
 }
 
 /** What a message may give back of a day that is not over, by what it is in. Pure. */
-export function givenBack(message: Counting, region: string, now: Instant): ReadonlyMap<CountKind, number> {
+export function givenBack(message: CountedMessage, region: string, now: Instant): ReadonlyMap<CountKind, number> {
   const back = new Map<CountKind, number>();
   for (const kind of kindsOf(message, region)) {
     if (isTaken(message, kind, now)) back.set(kind, kind === "spend" ? (message.reserved?.amount ?? 0) : 1);

@@ -39,7 +39,7 @@ export function refused(
 export interface CallView {
   readonly now: Instant;
   readonly record?: IdempotencyRecord | undefined;
-  /** Absent where none is known: a send was refused at the door, or there is no such verification. */
+  /** Absent where none is known: a send was refused for its form, or there is no such verification. */
   readonly phone?: PhoneView | undefined;
   /** Absent where the guard does not judge, was not asked for, or does not count the verification. */
   readonly prefix?: PrefixRecord | undefined;

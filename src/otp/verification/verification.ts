@@ -1,7 +1,7 @@
 /**
  * A verification is one attempt to prove that a person holds one phone number: what is kept of it with the log of what
- * happened to it, how it comes to its end, and what it is called in logs. The decisions about it are in decisions.ts and
- * settlement.ts.
+ * happened to it, how it comes to its end, and what it is called in logs. The decisions about it are in
+ * otp/decisions/.
  */
 import type { Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";

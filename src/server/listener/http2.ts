@@ -8,7 +8,7 @@ import { createServer, type Http2Server, type ServerHttp2Session, type ServerOpt
 import type { Socket } from "node:net";
 import type { Connections } from "./connections.ts";
 import { isOver, type Request, type Response } from "./exchange.ts";
-import { watchSessions } from "./sessions.ts";
+import { watchSessions } from "./http2-sessions.ts";
 
 /** What one connection may do. */
 export interface Http2Limits {

@@ -12,13 +12,13 @@
  * it, and none of these should stand behind what the address's others ask for. Whoever only opens connections takes no
  * more than that.
  *
- * As long as callers with a key have calls under way, strangers rest after each turn that they made long (rest.ts).
+ * As long as callers with a key have calls under way, strangers rest after each turn that they made long (strangers-rest.ts).
  * Newcomers, of whom a caller's new connection is one, rest only after a turn that they made long themselves.
  */
 import type { Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
 import { createLine, type Line } from "./line.ts";
-import { createRest } from "./rest.ts";
+import { createRest } from "./strangers-rest.ts";
 
 export interface Pace {
   /** Takes a stranger in. */

@@ -5,7 +5,7 @@
  * retry is not checked, whatever became of the send.
  */
 import { decidePass } from "../../otp/decisions/bot-pass.ts";
-import { decideAdmission, type SendFacts, type SendResult } from "../../otp/decisions/decisions.ts";
+import { decideAdmission, type SendFacts, type SendResult } from "../../otp/decisions/sending.ts";
 import { listedNumber } from "../../otp/verification/destination.ts";
 import {
   newRecord,

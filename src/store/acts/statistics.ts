@@ -11,13 +11,12 @@ import {
   type ChargeOf,
   type Dimension,
   type GroupedRow,
-  type Interval,
   type StatsRow,
   type SumRow,
   type SumsQuery,
 } from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
-import { periodRead, refusalsRead, sumsRead, type Read, type ToldRow } from "../rows/sum-reads.ts";
+import { firstHourOf, periodRead, refusalsRead, sumsRead, type Read, type ToldRow } from "../rows/sum-reads.ts";
 import { sumsOf, tallyRowOf } from "../rows/sums.ts";
 import { at } from "../rows/values.ts";
 import { query, send } from "../statement.ts";
@@ -108,10 +107,6 @@ function ofGroup(row: SumRow, { interval, groupBy }: Pick<SumsQuery, "interval" 
   const hour = firstHourOf(row.hour, interval);
   const of = Object.fromEntries(dimensions.map((each) => [each, groupBy.includes(each) ? row[each] : ""]));
   return { ...(of as Record<Dimension, string>), hour, currency: row.currency, sums: row.sums };
-}
-
-function firstHourOf(hour: number, interval: Interval): number {
-  return interval === "all" ? 0 : interval === "day" ? hour - (hour % 24) : hour;
 }
 
 /** Puts together what the database has grouped and what is not summed yet. Pure. */

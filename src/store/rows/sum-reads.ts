@@ -43,11 +43,18 @@ function valuesTaken() {
 }
 type Take = ReturnType<typeof valuesTaken>["take"];
 
+const dayHours = 24;
+
 const nameOf = (...parts: readonly (string | undefined)[]) => parts.map((part) => part ?? "all").join("-");
 
-/** The first hour of a row's step of time. */
-const stepOf = (interval: Interval, hour = "hour") =>
-  interval === "all" ? "0" : interval === "day" ? `${hour} - (${hour} % 24)` : hour;
+/** The first hour of a row's step of time, in SQL. */
+const firstHourSql = (interval: Interval) =>
+  interval === "all" ? "0" : interval === "day" ? `hour - (hour % ${dayHours})` : "hour";
+
+/** The same of a row that the database has not grouped. Pure. */
+export function firstHourOf(hour: number, interval: Interval): number {
+  return interval === "all" ? 0 : interval === "day" ? hour - (hour % dayHours) : hour;
+}
 
 const summed = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
 
@@ -76,8 +83,8 @@ function rowsOf(
     select(`${table} WHERE hour >= ${take(from)} AND hour < ${take(to)} ${ofTenant}`);
   if (interval === "hour") return rows(tables.hours, fromHour, toHour);
   // A statement has one text, so days are none where no day is whole.
-  const firstDay = Math.min(Math.ceil(fromHour / 24) * 24, toHour);
-  const lastDay = Math.max(Math.floor(toHour / 24) * 24, firstDay);
+  const firstDay = Math.min(Math.ceil(fromHour / dayHours) * dayHours, toHour);
+  const lastDay = Math.max(Math.floor(toHour / dayHours) * dayHours, firstDay);
   return [
     rows(tables.days, firstDay, lastDay),
     rows(tables.hours, fromHour, firstDay),
@@ -109,7 +116,7 @@ export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds
   const { values, take } = valuesTaken();
   const groups = dimensions.filter((each) => groupBy.includes(each));
   const columns = keyColumns(interval, groups);
-  const by = [...(interval === "all" ? [] : [stepOf(interval)]), ...groups, "currency"];
+  const by = [...(interval === "all" ? [] : [firstHourSql(interval)]), ...groups, "currency"];
   const select: Select = (from) => `SELECT ${list([...columns, ...summed])} FROM ${from} GROUP BY ${list(by)}`;
   const rows = rowsOf(query, interval, { tables: stored, select, take });
   const text = `${part(told, "stored", [...sumKeys, ...measures], `(${rows} LIMIT ${take(rowsMax)}) AS stored`)}
@@ -120,7 +127,7 @@ export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds
 /** The key of rows that are grouped by some of it; the rest is empty. */
 function keyColumns(interval: Interval, groups: readonly Dimension[]): string[] {
   return sumKeys.map((key) => {
-    if (key === "hour") return `${stepOf(interval)} AS hour`;
+    if (key === "hour") return `${firstHourSql(interval)} AS hour`;
     if (key === "currency" || groups.includes(key)) return key;
     return key === "channel" ? "-1 AS channel" : `'' AS ${key}`;
   });
@@ -142,7 +149,7 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
   const { interval, groupBy, tenant, linesMax } = query;
   const { values, take } = valuesTaken();
   const groups = [...new Set<Dimension>([...(groupBy === undefined ? [] : [groupBy]), "provider"])];
-  const hour = stepOf(interval);
+  const hour = firstHourSql(interval);
   const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
   const regrouped = (of: Interval, dimension?: Dimension) => {
     const kept = dimension === undefined ? [] : [dimension];
@@ -166,7 +173,7 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
     parts.push(part(told, "by group", all, regrouped("all", groupBy)));
     ctes.push(
       `counted AS (SELECT hour, ${groupBy} AS grp, asked FROM stored UNION ALL
-        SELECT ${stepOf(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked})`,
+        SELECT ${firstHourSql(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked})`,
       `shown AS (SELECT grp FROM counted GROUP BY grp HAVING sum(asked) > 0 ORDER BY sum(asked) DESC, grp
         LIMIT ${take(linesMax)})`,
     );
@@ -186,7 +193,7 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
 export function refusalsRead(query: SumsQuery, rowsMax: number): Read {
   const { interval, groupBy, tenant } = query;
   const { values, take } = valuesTaken();
-  const hour = stepOf(interval);
+  const hour = firstHourSql(interval);
   const tenants = groupBy.includes("tenant") ? ["tenant"] : [];
   const by = [...(interval === "all" ? [] : [hour]), ...tenants, "reason"];
   const columns = `${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason`;

@@ -3,13 +3,9 @@
  * has fault n and every later one, so it is answered with fault n's reason only if fault n wins over all of those.
  */
 import { describe, expect, test } from "vitest";
-import {
-  decideCancel,
-  decideSend,
-  decideVerify,
-  type SendFacts,
-  type VerifyFacts,
-} from "../../../src/otp/decisions/decisions.ts";
+import { decideSend, type SendFacts } from "../../../src/otp/decisions/sending.ts";
+import { decideVerify, type VerifyFacts } from "../../../src/otp/decisions/verifying.ts";
+import { decideCancel } from "../../../src/otp/decisions/canceling.ts";
 import { decideResend } from "../../../src/otp/decisions/resending.ts";
 import type { SendView, UpdateView } from "../../../src/otp/decisions/standing.ts";
 import type { IdempotencyClaim } from "../../../src/otp/verification/idempotency.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { parseDurationMs } from "../../../src/config/shapes.ts";
 import type { Channel } from "../../../src/otp/channel.ts";
-import { decideSend, decideVerify, type SendFacts } from "../../../src/otp/decisions/decisions.ts";
+import { decideSend, type SendFacts } from "../../../src/otp/decisions/sending.ts";
+import { decideVerify } from "../../../src/otp/decisions/verifying.ts";
 import { channelsAfter, parseFallback, type Fallback } from "../../../src/otp/message/fallback.ts";
 import { decideFallback, type FallbackView } from "../../../src/otp/decisions/falling-back.ts";
 import type { Days } from "../../../src/otp/verification/daily-cap.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { decideSend } from "../../../src/otp/decisions/decisions.ts";
+import { decideSend } from "../../../src/otp/decisions/sending.ts";
 import { parsePhoneNumber, type E164 } from "../../../src/otp/phone-number.ts";
 import type { Policy } from "../../../src/otp/verification/policy.ts";
 import { ok } from "../../../src/otp/reason.ts";

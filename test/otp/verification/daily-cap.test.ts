@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { countMessage, type DailyCount, type Days } from "../../../src/otp/verification/daily-cap.ts";
-import { decideSend } from "../../../src/otp/decisions/decisions.ts";
+import { decideSend } from "../../../src/otp/decisions/sending.ts";
 import { decideResend } from "../../../src/otp/decisions/resending.ts";
 import { claim as claimed, settle, unclaim, type Message, type SendOutcome } from "../../../src/otp/message/message.ts";
 import type { Policy } from "../../../src/otp/verification/policy.ts";

@@ -2,7 +2,7 @@
  * Which numbers get messages: what the number plans, the country list and the operator's lists say, and who speaks last.
  */
 import { describe, expect, test } from "vitest";
-import { decideSend } from "../../../src/otp/decisions/decisions.ts";
+import { decideSend } from "../../../src/otp/decisions/sending.ts";
 import { decideResend } from "../../../src/otp/decisions/resending.ts";
 import type { Channel } from "../../../src/otp/channel.ts";
 import {

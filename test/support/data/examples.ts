@@ -6,7 +6,7 @@ import { channels } from "../../../src/otp/channel.ts";
 import { emptyLog, type Log, type LogEntry, type Verification } from "../../../src/otp/verification/verification.ts";
 import { deriveCode } from "../../../src/otp/message/code.ts";
 import type { FallbackPlan } from "../../../src/otp/message/fallback.ts";
-import type { SendFacts } from "../../../src/otp/decisions/decisions.ts";
+import type { SendFacts } from "../../../src/otp/decisions/sending.ts";
 import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../../src/otp/verification/idempotency.ts";
 import { createKeyRing } from "../../../src/otp/keys/key-ring.ts";
 import { newMessage, type Message } from "../../../src/otp/message/message.ts";

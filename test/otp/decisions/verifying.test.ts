@@ -2,7 +2,7 @@
  * What a guess does: to the verification, to the phone's past and to its limits.
  */
 import { describe, expect, test } from "vitest";
-import { decideVerify, type VerifyFacts } from "../../../src/otp/decisions/decisions.ts";
+import { decideVerify, type VerifyFacts } from "../../../src/otp/decisions/verifying.ts";
 import type { UpdateView } from "../../../src/otp/decisions/standing.ts";
 import { createKeyRing } from "../../../src/otp/keys/key-ring.ts";
 import { emptyHistory, refundsPerDayMax } from "../../../src/otp/verification/policy.ts";

@@ -3,7 +3,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { deriveCode } from "../../../src/otp/message/code.ts";
-import { decideCancel, decideSend } from "../../../src/otp/decisions/decisions.ts";
+import { decideSend } from "../../../src/otp/decisions/sending.ts";
+import { decideCancel } from "../../../src/otp/decisions/canceling.ts";
 import { decideResend } from "../../../src/otp/decisions/resending.ts";
 import type { UpdateView } from "../../../src/otp/decisions/standing.ts";
 import { leaseMs } from "../../../src/otp/message/message.ts";
