@@ -111,8 +111,8 @@ export const boundsMutants: readonly Mutant[] = [
     name: "a stranger gets answers however few it takes",
     breaks: "each connection has us hold 100 answers",
     place: "src/server/listener/connections.ts#isSated",
-    text: `answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax`,
-    replacement: `answersDue.size > 100`,
+    text: `answersDue.size < untakenMax || untaken(answersDue) < untakenMax`,
+    replacement: `answersDue.size <= 100`,
     suites,
   },
   {

@@ -119,8 +119,8 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "tunnels past every count",
     breaks: "fifty connections that ask for tunnels keep everybody waiting for seconds",
-    place: "src/server/listener/server.ts#cleartext",
-    text: `http2.on("connect", onConnect);`,
+    place: "src/server/listener/http2.ts#createHttp2.serverOf",
+    text: `server.on("connect", onConnect);`,
     replacement: ``,
     suites: ["test/server/pace.test.ts"],
   },
@@ -348,8 +348,8 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "Node goes on for who asks",
     breaks: "a stranger ends the process with two frames",
-    place: "src/server/listener/server.ts#cleartext",
-    text: `http2.on("checkContinue", telling(onRequest));`,
+    place: "src/server/listener/http2.ts#createHttp2.serverOf",
+    text: `server.on("checkContinue", telling(onRequest));`,
     replacement: ``,
     suites: ["test/server/broken-off.test.ts"],
   },
@@ -380,7 +380,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "told to go on after it has gone",
     breaks: "a stranger ends the process with two frames",
-    place: "src/server/listener/server.ts#telling",
+    place: "src/server/listener/http2.ts#telling",
     text: `if (!("stream" in response) || !isOver(response.stream)) response.writeContinue();`,
     replacement: `response.writeContinue();`,
     suites: ["test/server/broken-off.test.ts"],
