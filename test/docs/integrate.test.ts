@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -28,6 +29,7 @@ import {
   type Start,
 } from "./stage.ts";
 import { newPhone } from "../support/data/phones.ts";
+import { makeCertificate } from "../delivery/provider/setup.ts";
 
 const doc = readDocument("docs/integrate.md");
 const receipts = readDocument("docs/receipts.md");
@@ -50,6 +52,19 @@ async function startForger(url: string, { onTestFinished }: TestContext): Promis
   });
   await once(server, "listening");
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A server whose certificate no authority has signed. Returns its origin. */
+async function startStranger({ onTestFinished }: TestContext): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "otpd-stranger-"));
+  const { cert, key } = makeCertificate(folder);
+  const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.close();
+    rmSync(folder, { recursive: true });
+  });
+  await once(server, "listening");
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** What the server and the page in TypeScript share, made once. */
@@ -107,12 +122,15 @@ describe.concurrent("the clients", () => {
     expect(await deceived.say(stage.world.network.codeFor(phone))).toMatch(/^start over: the receipt /);
     expect(await deceived.ended).toBe(1);
     await expectPlainEnds(stage, start);
+    const unsure = start(newPhone(), stage.world.key, await startStranger(context));
+    expect(await unsure.heard()).toMatch(/^no answer: .*certificate/);
+    expect(await unsure.ended).toBe(1);
     const nobody = converse("bash", ["otp.sh"], stage.folder, {});
     await expect(nobody.heard()).rejects.toThrow("usage: otp.sh PHONE");
     expect(await nobody.ended).toBe(2);
   });
 
-  test("TypeScript, a server", async (context) => {
+  test.skipIf(lacks("TypeScript and a certificate", "openssl"))("TypeScript, a server", async (context) => {
     const stage = await setStage(context);
     copyShared(stage);
     stage.write("receipts.js", receipts.only("js"));
@@ -121,6 +139,9 @@ describe.concurrent("the clients", () => {
       converse(process.execPath, ["client.ts", phone], stage.folder, { API_KEY: key, OTPD_URL: url });
     await expectComplete(stage, start);
     await expectPlainEnds(stage, start);
+    const unsure = start(newPhone(), stage.world.key, await startStranger(context));
+    expect(await unsure.heard()).toMatch(/^no answer: .*certificate/);
+    expect(await unsure.ended).toBe(1);
   });
 
   test.skipIf(lacks("the page of docs/integrate.md", "chromium"))("TypeScript, a page", async (context) => {
