@@ -90,7 +90,9 @@ export function show(title: string, ...children: readonly Child[]): void {
 function openUntilLeft(title: string, ...children: readonly Child[]): HTMLDialogElement {
   const dialog = open(title, ...children);
   const closed = new AbortController();
-  addEventListener("hashchange", () => dialog.close(), { signal: closed.signal });
+  // The browser tells of a change later: one that was made before the dialog opened does not leave its page.
+  const page = location.hash;
+  addEventListener("hashchange", () => location.hash !== page && dialog.close(), { signal: closed.signal });
   dialog.addEventListener("close", () => closed.abort());
   return dialog;
 }
