@@ -5,6 +5,7 @@ import { userInfo } from "node:os";
 import type { Config } from "../config/config.ts";
 import { adminScopes, type AdminScope } from "../otp/keys/admin-key.ts";
 import { isUserName, linkMs } from "../otp/keys/console-session.ts";
+import { commandLine } from "../otp/operators/audit.ts";
 import { addConsoleLink } from "../service/operators/console-sessions.ts";
 import { flag, Misused, parseArgs, say, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant } from "./setup.ts";
@@ -50,7 +51,7 @@ async function link(args: string[]): Promise<void> {
   const base = baseOf(values.url, config);
   await withStore(async (store, system) => {
     const tenant = values.tenant === undefined ? null : (await findTenant(store, values.tenant)).id;
-    const token = await addConsoleLink({ store, system }, { user, scopes, tenant });
+    const token = await addConsoleLink({ store, system }, { user, scopes, tenant }, commandLine);
     const url = `${base}/console#token=${token.reveal()}`;
     if (values.json) return say(JSON.stringify({ url, user, scopes, tenant, expires_in_seconds: linkMs / 1_000 }));
     say(`${url}\n\nIt works once, within ten minutes, for ${user} with ${scopes.join(", ")}.`);

@@ -14,7 +14,7 @@ import { activityHandlers } from "../server/admin/activity.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
 import { createConsoleProxies, createSessions, type ConsoleProxies } from "../server/admin/console-sessions.ts";
-import { createConsole } from "../server/admin/console.ts";
+import { createConsole, type Asked } from "../server/admin/console.ts";
 import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
@@ -32,7 +32,7 @@ import { createOwnNames } from "../server/http/own-names.ts";
 import { createConnections } from "../server/listener/connections.ts";
 import type { Request, RequestHandler } from "../server/listener/exchange.ts";
 import { connectionLimits, startServer, type RunningServer } from "../server/listener/server.ts";
-import { createAddressOf, peerOf } from "../server/rpc/authorize.ts";
+import { createAddressOf, peerOf, whole } from "../server/rpc/authorize.ts";
 import { createPages } from "../server/pages/pages.ts";
 import { createCallLimit } from "../service/callers/call-limits.ts";
 import { createConsoleSessions } from "../service/operators/console-sessions.ts";
@@ -99,7 +99,8 @@ function createHandler(
 ): { readonly handler: RequestHandler; readonly end: () => void } {
   const { config, system, store, telemetry, tenants, onFault } = base;
   const now = () => store.now();
-  const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
+  const clientAddress = createClientAddress(config.trustedProxies);
+  const addressOf = createAddressOf(clientAddress);
   const keys = createKeyCheck<"admin", AdminKey>({
     now,
     kinds: ["admin"],
@@ -115,12 +116,19 @@ function createHandler(
     return !tenants.tenantOf(tenant).isDisabled;
   };
   const proxies = createConsoleProxies(config.console, config.tls !== undefined);
-  const signIn = { ...proxies, sessions: createConsoleSessions({ store, system }) };
+  const signIn = {
+    ...proxies,
+    sessions: createConsoleSessions({ store, system }),
+    addressOf({ headers, peer }: Asked) {
+      const { text, name } = clientAddress(peer, whole(headers["x-forwarded-for"]));
+      return text ?? name;
+    },
+  };
   const { hasCredentials, authenticate } = createAdminAuthentication({
     authenticate: keys.authenticate,
     addressOf,
     isActive,
-    sessions: createSessions({ ...signIn, addressOf, isActive }),
+    sessions: createSessions({ ...signIn, isActive }),
   });
   const log = createTurnedAwayLines(base);
   const faults = createFaultLines(base);

@@ -7,6 +7,7 @@ import { providersNamed } from "../config/config.ts";
 import type { ProviderNames } from "../config/provider-faults.ts";
 import { publishableScopes, secretScopes } from "../otp/keys/api-key.ts";
 import { adminScopes } from "../otp/keys/admin-key.ts";
+import { firstStart } from "../otp/operators/audit.ts";
 import type { Policy } from "../otp/verification/policy.ts";
 import type { Secret } from "../otp/keys/secret.ts";
 import type { Address } from "../server/listener/server.ts";
@@ -73,7 +74,7 @@ export async function welcome(
 /** A link as `otpd console` prints it, to the console at this address. */
 async function consoleUrl(store: Store, system: System, admin: Address): Promise<string> {
   const user = { user: "development", scopes: adminScopes, tenant: null };
-  return `${urlOf(admin)}/console#token=${(await addConsoleLink({ store, system }, user)).reveal()}`;
+  return `${urlOf(admin)}/console#token=${(await addConsoleLink({ store, system }, user, firstStart)).reveal()}`;
 }
 
 function urlOf({ scheme, host, port }: Address): string {

@@ -5,7 +5,7 @@
  */
 import type { AdminKey } from "../otp/keys/admin-key.ts";
 import type { ApiKey } from "../otp/keys/api-key.ts";
-import type { Audited, AuditEntry, AuditNote } from "../otp/operators/audit.ts";
+import type { Audited, AuditEntry, AuditNote, Noted } from "../otp/operators/audit.ts";
 import type { ConsoleLink, ConsoleSession, ConsoleUser } from "../otp/keys/console-session.ts";
 import type { Destination, Verdict } from "../otp/verification/destination.ts";
 import type { TenantRecord } from "../otp/operators/tenant.ts";
@@ -159,18 +159,24 @@ export interface MasterKeys {
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
+/** A session that begins, with its entry of the audit. */
+export interface ConsoleSignIn {
+  readonly session: ConsoleSession;
+  readonly noted: Noted;
+}
+
 /** Sign-ins to the console (otp/keys/console-session.ts). */
 export interface Consoles {
-  addConsoleLink(link: ConsoleLink): Promise<void>;
+  addConsoleLink(link: ConsoleLink, noted: Noted): Promise<void>;
   /**
-   * Spends a link and begins the session that `sessionOf` makes of it; undefined where there is none, or it is too old. Of
-   * several who bring it at once one gets a session. `sessionOf` is pure and may be run again.
+   * Spends a link and begins the session that `signIn` makes of it; undefined where there is none, or it is too old. Of
+   * several who bring it at once one gets a session. `signIn` is pure and may be run again.
    */
   spendConsoleLink(
     digest: Uint8Array,
-    sessionOf: (user: ConsoleUser, now: Instant) => ConsoleSession,
+    signIn: (user: ConsoleUser, now: Instant) => ConsoleSignIn,
   ): Promise<ConsoleSession | undefined>;
-  addConsoleSession(session: ConsoleSession): Promise<void>;
+  addConsoleSession(signIn: ConsoleSignIn): Promise<void>;
   /** Finds a session, ended ones included. Sees at once what another process wrote. */
   findConsoleSession(digest: Uint8Array): Promise<ConsoleSession | undefined>;
   /** Notes when a session was last used. */

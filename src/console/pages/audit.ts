@@ -47,6 +47,8 @@ export const actions = [
   "api_key.create",
   "api_key.revoke",
   "api_key.rotate",
+  "console.link",
+  "console.sign_in",
   "destination.allow",
   "destination.block",
   "destination.remove",

@@ -5,6 +5,7 @@
 import { type Instant, timeOf } from "../../system.ts";
 import type { AdminKey } from "../keys/admin-key.ts";
 import type { ApiKey } from "../keys/api-key.ts";
+import type { ConsoleLink, ConsoleSession } from "../keys/console-session.ts";
 import type { Destination } from "../verification/destination.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { PrefixRecord } from "../limits/pumping-guard.ts";
@@ -36,6 +37,8 @@ export const auditActions = [
   "phone.erase",
   "verification.cancel",
   "provider.try",
+  "console.link",
+  "console.sign_in",
 ] as const;
 
 export type AuditAction = (typeof auditActions)[number];
@@ -145,6 +148,20 @@ export function endpointStory({ url, types, showPhones, secrets, disableMs, why 
 /** Tells of an entry of a tenant's lists, whose prefix is the entry's subject. Pure. */
 export function destinationStory({ verdict, note }: Pick<Destination, "verdict" | "note">): Story {
   return { verdict, note };
+}
+
+/** The entry of a link to the console, which is of whom it signs in. Pure. */
+export function linkNoted(by: Author, { user, scopes, tenant, expireMs }: Omit<ConsoleLink, "digest">): Noted {
+  const after = { scopes, expire_time: timeOf(expireMs) };
+  return { note: { by, action: "console.link" }, audited: { tenant: tenant ?? "", subject: user, after } };
+}
+
+/** The entry of a session that has begun. Pure. */
+export function signInNoted(address: string, session: Omit<ConsoleSession, "digest">): Noted {
+  const { user, scopes, tenant, isProxied } = session;
+  const by = { actor: `user:${user}`, actorTenant: tenant ?? "", address };
+  const after = { scopes, by: isProxied ? "proxy" : "link" };
+  return { note: { by, action: "console.sign_in" }, audited: { tenant: tenant ?? "", subject: user, after } };
 }
 
 /** Tells of what the pumping guard knows of a prefix, which is the entry's subject. Pure. */

@@ -5,7 +5,7 @@ import type { AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
-import { createShareOf, type ClientAddress } from "../http/client-address.ts";
+import { createShareOf } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import type { Sessions } from "./authenticate.ts";
@@ -43,7 +43,6 @@ export function createConsoleProxies({ proxies, userHeader, users }: ConsoleSign
 
 export interface SessionsOptions extends ConsoleOptions {
   readonly sessions: ConsoleSessions;
-  readonly addressOf: (request: Request) => ClientAddress;
   /** Whether a tenant is there and not disabled, as of now. */
   readonly isActive: (tenant: string) => Promise<boolean>;
 }
@@ -59,8 +58,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (tenant !== null && !(await isActive(tenant))) return refuseAdmin("SESSION_INVALID");
       // The cookie goes with whatever a browser sends here; this header with what our own page sends.
       if (!provesPage(asked(request), found.token)) return refuse("ORIGIN_NOT_ALLOWED", strange);
-      const address = addressOf(request);
-      const author = { actor: `user:${user}`, actorTenant: tenant ?? "", address: address.text ?? address.name };
+      const author = { actor: `user:${user}`, actorTenant: tenant ?? "", address: addressOf(asked(request)) };
       const expireMs = endOf(found.session);
       return ok({ author, name: user, keyId: "", scopes, tenant: tenant ?? undefined, expireMs });
     },

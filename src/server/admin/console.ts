@@ -30,6 +30,8 @@ export interface ConsoleOptions {
   readonly proxiedUser: (asked: Asked) => ConsoleUser | undefined;
   /** Whether the browser speaks TLS: with this listener, or with a proxy that is believed. */
   readonly isSecure: (asked: Asked) => boolean;
+  /** From where it is asked, as the audit has it. */
+  readonly addressOf: (asked: Asked) => string;
 }
 
 const guards = { ...ownPageHeaders, "x-frame-options": "DENY", "cross-origin-opener-policy": "same-origin" };
@@ -93,8 +95,11 @@ function sessionPage(options: ConsoleOptions): Page {
       const given = read(body);
       if (!given.ok) return given;
       const named = proxiedUser(asked);
+      const address = options.addressOf(asked);
       const begun =
-        given.value === "" && named !== undefined ? await sessions.begin(named) : await sessions.spend(given.value);
+        given.value === "" && named !== undefined
+          ? await sessions.begin(named, address)
+          : await sessions.spend(given.value, address);
       return ok(begun === undefined ? signedOut : begin(begun, options.isSecure(asked)));
     },
   };

@@ -122,6 +122,6 @@ export function peerOf(request: Request): string | undefined {
 }
 
 /** A header as one text, however many times it was given. */
-function whole(header: string | string[] | undefined): string | undefined {
+export function whole(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(",") : header;
 }

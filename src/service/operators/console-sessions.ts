@@ -14,6 +14,7 @@ import {
   type ConsoleSession,
   type ConsoleUser,
 } from "../../otp/keys/console-session.ts";
+import { linkNoted, signInNoted, type Author } from "../../otp/operators/audit.ts";
 import type { Secret } from "../../otp/keys/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
@@ -30,17 +31,22 @@ export interface BegunSession {
 }
 
 /** Makes a link for a user. Its token is told once. */
-export async function addConsoleLink({ store, system }: ConsoleDependencies, user: ConsoleUser): Promise<Secret> {
+export async function addConsoleLink(
+  { store, system }: ConsoleDependencies,
+  user: ConsoleUser,
+  by: Author,
+): Promise<Secret> {
   const token = tokenOf(system.randomBytes(tokenBytes));
-  await store.registry.addConsoleLink({ ...user, digest: linkDigest(token.reveal()), expireMs: store.now() + linkMs });
+  const link = { ...user, digest: linkDigest(token.reveal()), expireMs: store.now() + linkMs };
+  await store.registry.addConsoleLink(link, linkNoted(by, link));
   return token;
 }
 
 export interface ConsoleSessions {
-  /** Spends a link; undefined where it is spent, too old, or none. Of several who bring it, one gets a session. */
-  spend(link: string): Promise<BegunSession | undefined>;
-  /** Begins a session for a user whom a reverse proxy has named. */
-  begin(user: ConsoleUser): Promise<BegunSession>;
+  /** Spends a link from an address; undefined where it is spent, too old, or none. Of several who bring it, one gets a session. */
+  spend(link: string, address: string): Promise<BegunSession | undefined>;
+  /** Begins a session for a user whom a reverse proxy has named, from an address. */
+  begin(user: ConsoleUser, address: string): Promise<BegunSession>;
   /** Finds a session that has not ended. Its use is noted, once a minute. */
   find(token: string): Promise<ConsoleSession | undefined>;
   end(token: string): Promise<void>;
@@ -57,21 +63,21 @@ export function createConsoleSessions({ store, system }: ConsoleDependencies): C
     createMs: now,
     lastUseMs: now,
   });
+  const noted = (session: ConsoleSession, address: string) => ({ session, noted: signInNoted(address, session) });
   return {
-    async spend(link) {
+    async spend(link, address) {
       if (!isToken(link)) return undefined;
       const token = newToken();
-      const session = await registry.spendConsoleLink(linkDigest(link), (user, now) => ({
-        ...begun(user, token, now),
-        isProxied: false,
-      }));
+      const session = await registry.spendConsoleLink(linkDigest(link), (user, now) =>
+        noted({ ...begun(user, token, now), isProxied: false }, address),
+      );
       return session && { session, token };
     },
 
-    async begin(user) {
+    async begin(user, address) {
       const token = newToken();
       const session = { ...begun(user, token, store.now()), isProxied: true };
-      await registry.addConsoleSession(session);
+      await registry.addConsoleSession(noted(session, address));
       return { session, token };
     },
 

@@ -11,7 +11,8 @@ import {
   type ConsoleSession,
 } from "../../otp/keys/console-session.ts";
 import type { Engine } from "../engine.ts";
-import type { Consoles } from "../registry.ts";
+import type { Consoles, ConsoleSignIn } from "../registry.ts";
+import { noteAudit } from "./audit.ts";
 import { list, query, send, valuesOf, type Steps } from "../statement.ts";
 
 interface LinkRow {
@@ -77,27 +78,28 @@ const toScopes = (text: string) => adminScopes.filter((scope) => text.split(" ")
 
 export function consoleActs(engine: Engine): Consoles {
   return {
-    async addConsoleLink(link) {
+    async addConsoleLink(link, { note, audited }) {
       await engine.transact(function* (): Steps<void> {
         yield* send(sql.forgetLinks, [engine.now()]);
         yield* send(sql.addLink, linkValues(link));
+        yield* noteAudit(engine, note, audited);
       });
     },
 
-    async spendConsoleLink(digest, sessionOf) {
+    async spendConsoleLink(digest, signIn) {
       // Whoever guesses costs a read, and no write.
       if ((await engine.query(sql.findLink, [digest])).length === 0) return undefined;
       return engine.transact(function* () {
         const now = engine.now();
         const [found] = yield* query<LinkRow>(sql.spendLink, [digest, now]);
         if (found === undefined) return undefined;
-        const session = sessionOf({ user: found.user_name, scopes: toScopes(found.scopes), tenant: found.tenant }, now);
-        yield* begin(session);
-        return session;
+        const begun = signIn({ user: found.user_name, scopes: toScopes(found.scopes), tenant: found.tenant }, now);
+        yield* begin(engine, begun);
+        return begun.session;
       });
     },
 
-    addConsoleSession: (session) => engine.transact(() => begin(session)),
+    addConsoleSession: (signIn) => engine.transact(() => begin(engine, signIn)),
 
     async findConsoleSession(digest) {
       const [found] = await engine.query<SessionRow>(sql.findSession, [digest]);
@@ -118,11 +120,12 @@ export function consoleActs(engine: Engine): Consoles {
   };
 }
 
-function* begin(session: ConsoleSession): Steps<void> {
+function* begin(engine: Engine, { session, noted }: ConsoleSignIn): Steps<void> {
   const { createMs, user } = session;
   yield* send(sql.forgetSessions, [createMs - sessionMs, createMs - idleMs]);
   yield* send(sql.addSession, sessionValues(session));
   yield* send(sql.trimSessions, [user, sessionsMax]);
+  yield* noteAudit(engine, noted.note, noted.audited);
 }
 
 function linkValues({ digest, user, scopes, tenant, expireMs }: ConsoleLink) {

@@ -7,6 +7,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AdminService, type WatchActivityResponse } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
 import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
 import { createActivities, type Activities } from "../../../src/service/operators/activity.ts";
 import { adminClient, type AdminClient } from "../../support/clients/admin.ts";
@@ -154,7 +155,7 @@ test("a stream ends once its key is revoked", async () => {
 /** Signs in to the console as somebody, and watches with the session, as the page does. */
 async function watchingAs(user: string) {
   const eve = { user, scopes: ["admin.read"], tenant: null } as const;
-  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, eve));
+  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, eve, commandLine));
   const { origin } = new URL(world.adminUrl);
   const answer = await fetch(`${world.adminUrl}/console/session`, {
     method: "POST",

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ConsoleUser } from "../../../src/otp/keys/console-session.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
 import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
 import { surfaces, type Message, type Rpc } from "../../support/clients/surfaces.ts";
 import { startBrowser, visit, type Visitor } from "../../support/pages/browser.ts";
@@ -41,7 +42,7 @@ const call = (rpc: Rpc, message: Message) => rest.call(world.url, rpc, message, 
 /** Signs in by a fresh link, and shows a page. */
 async function signIn(user: Partial<ConsoleUser> = {}): Promise<Visitor> {
   const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null, ...user };
-  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann));
+  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann, commandLine));
   return visit(browser, `${world.adminUrl}/console#token=${link.reveal()}`);
 }
 

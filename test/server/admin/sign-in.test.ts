@@ -3,7 +3,9 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { csrfOf, sessionDigest, type ConsoleUser } from "../../../src/otp/keys/console-session.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
 import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
+import { select } from "../../support/databases/rows.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
 
 const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null };
@@ -19,7 +21,9 @@ const start = async (variables: Record<string, string> = {}) => {
 const origin = () => new URL(world.adminUrl).origin;
 
 async function newLink(user: ConsoleUser = ann): Promise<string> {
-  return world.beside(async (store) => (await addConsoleLink({ store, system: world.system }, user)).reveal());
+  return world.beside(async (store) =>
+    (await addConsoleLink({ store, system: world.system }, user, commandLine)).reveal(),
+  );
 }
 
 /** Posts as the console's page does, unless told otherwise. */
@@ -72,6 +76,22 @@ describe("a link", () => {
     const statuses = answers.map(({ status }) => `${status}`).toSorted();
     expect(statuses).toEqual(["200", ...Array.from({ length: 19 }, () => "401")]);
     expect((await post("/console/session", { token })).status).toBe(401);
+  });
+
+  test("is in the audit, and so is who signed in by it, from where; neither with a token", async () => {
+    const token = await newLink({ ...ann, tenant: "default", scopes: ["admin.read"] });
+    await Promise.all([1, 2, 3].map(() => post("/console/session", { token })));
+    const entries = await select(world.database, "SELECT * FROM audit WHERE action LIKE 'console.%' ORDER BY id");
+    const about = { tenant: "default", subject: "ann", before: "" };
+    expect(entries).toMatchObject([
+      { action: "console.link", actor: "start", tenant: "", subject: "development" },
+      { ...about, action: "console.link", actor: "cli", address: "", actor_tenant: "" },
+      { ...about, action: "console.sign_in", actor: "user:ann", address: "127.0.0.1", actor_tenant: "default" },
+    ]);
+    const [, made, begun] = entries.map(({ after }) => JSON.parse(String(after)) as unknown);
+    expect(made).toEqual({ scopes: ["admin.read"], expire_time: new Date(world.system.now() + 600_000).toISOString() });
+    expect(begun).toEqual({ scopes: ["admin.read"], by: "link" });
+    expect(JSON.stringify(entries)).not.toContain(token);
   });
 
   test("ends after ten minutes", async () => {
@@ -174,6 +194,12 @@ describe("a reverse proxy's header", () => {
     const session = await signedIn(answer);
     const { status, text } = await whoAmI({ ...asPage(session), ...named });
     expect([status, JSON.parse(text)]).toMatchObject([200, { actor: "ann@example.com", scopes: ["admin.read"] }]);
+    const entries = await select(
+      world.database,
+      "SELECT actor, subject, after FROM audit WHERE action = 'console.sign_in'",
+    );
+    const after = JSON.stringify({ scopes: ["admin.read"], by: "proxy" });
+    expect(entries).toEqual([{ actor: "user:ann@example.com", subject: "ann@example.com", after }]);
     // Signed out at the proxy, or somebody else there by now.
     for (const user of ["", "eve@example.com"]) {
       expect((await whoAmI({ ...asPage(session), ...named, "x-forwarded-user": user })).status).toBe(401);

@@ -3,6 +3,7 @@
  * it behind when it stops.
  */
 import type { ConsoleUser } from "../../../src/otp/keys/console-session.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
 import {
   addConsoleLink,
   createConsoleSessions,
@@ -120,7 +121,7 @@ export async function makeInstallation(): Promise<Installation> {
 /** Somebody who is signed in to the console, and somebody whose link waits. */
 async function signIn(dependencies: ConsoleDependencies): Promise<void> {
   const ann: ConsoleUser = { user: "ann", scopes: ["admin.read"], tenant: "acme" };
-  const link = await addConsoleLink(dependencies, ann);
-  await createConsoleSessions(dependencies).spend(link.reveal());
-  await addConsoleLink(dependencies, ann);
+  const link = await addConsoleLink(dependencies, ann, commandLine);
+  await createConsoleSessions(dependencies).spend(link.reveal(), "192.0.2.1");
+  await addConsoleLink(dependencies, ann, commandLine);
 }

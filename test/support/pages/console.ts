@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, expect } from "vitest";
 import type { ConsoleUser } from "../../../src/otp/keys/console-session.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
 import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
 import { temporaryFolder, type World } from "../service/world.ts";
 import { axeFindings } from "./axe.ts";
@@ -48,7 +49,7 @@ export async function signIn(
   options: VisitOptions = {},
 ): Promise<Visitor> {
   const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null, ...user };
-  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann));
+  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann, commandLine));
   const visitor = await visit(browser, `${world.adminUrl}/console#token=${link.reveal()}`, options);
   await visitor.page.setViewportSize(wide);
   await visitor.page.locator("#pages a").first().waitFor();
