@@ -22,7 +22,7 @@ import {
   type Commands,
 } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
-import { describeTenant, madeTime, readToday, stateOf, tenantAsJson } from "./tenant-report.ts";
+import { describeTenant, madeTime, readToday, stateOf, tenantAsJson } from "./tenant-description.ts";
 
 const settingsHelp = `What is not set is the operator's, from the environment:
 

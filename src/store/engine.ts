@@ -13,12 +13,12 @@ import type { Statement, Steps, Value } from "./statement.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
 import type { Act } from "./unit-of-work.ts";
 
-/** A report is ended after this, in milliseconds. */
-export const reportMsMax = 2_000;
-/** Reports that wait for their turn. */
-export const reportQueueMax = 64;
-/** A report with more rows fails: they are held in memory. */
-export const reportRowsMax = 50_000;
+/** A long read is ended after this, in milliseconds. */
+export const longReadMsMax = 2_000;
+/** Long reads that wait for their turn. */
+export const longReadQueueMax = 64;
+/** A long read with more rows fails: they are held in memory. */
+export const longReadRowsMax = 50_000;
 
 export interface Engine {
   /** The store's clock. It never runs backwards. */
@@ -42,10 +42,10 @@ export interface Engine {
 
   /**
    * Runs a statement that reads many rows of what is committed, for an operator: beside the calls, none of which waits for
-   * it, for `reportMsMax` at most. Rejects with ReportEnded where that is not enough, or `reportQueueMax` wait already;
+   * it, for `longReadMsMax` at most. Rejects with LongReadEnded where that is not enough, or `longReadQueueMax` wait already;
    * otherwise as `perform` does. On SQLite, rows of `prefixes` may be older than their journal (sqlite/prefix-journal.ts).
    */
-  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+  longRead<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 
   /**
    * As `query`, for what calls ask for all the time: gives what `make` makes of the rows, which may be remembered for as long as

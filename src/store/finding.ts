@@ -1,7 +1,7 @@
 /**
- * The part of the store port that finds verifications for operators: read beside the calls (`Engine.report`), so none waits
+ * The part of the store port that finds verifications for operators: read beside the calls (`Engine.longRead`), so none waits
  * for it. A search goes through rows by key, the newest first; it looks at a bounded number of rows and tells where to go on.
- * Rejects with ReportEnded where even that takes too long.
+ * Rejects with LongReadEnded where even that takes too long.
  */
 import type { State } from "../otp/state.ts";
 import type { Verification } from "../otp/verification/verification.ts";

@@ -55,8 +55,8 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** A report took too long, or found no room beside others: asked for less, it may do. */
-export class ReportEnded extends StoreUnavailable {}
+/** A long read took too long, or found no room beside others: asked for less, it may do. */
+export class LongReadEnded extends StoreUnavailable {}
 
 /**
  * Where a phone's limits and history are kept: its index under every configured master key, the current one first. What

@@ -5,7 +5,7 @@ import { clockOf } from "../../src/store/postgres/clock.ts";
 import { createConnections } from "../../src/store/postgres/connections.ts";
 import { PostgresEngine } from "../../src/store/postgres/engine.ts";
 import { preparePostgres } from "../../src/store/postgres/open.ts";
-import { createReports } from "../../src/store/postgres/reports.ts";
+import { createLongReads } from "../../src/store/postgres/long-reads.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -26,7 +26,7 @@ test("500 origins at once are two reads, one after the other, and each hears of 
       connections: { ...connections, query },
       clock: clockOf(createManualSystem()),
       ownName: "one",
-      reports: createReports(url),
+      longReads: createLongReads(url),
     }),
   );
   const listed = (i: number) => i % 7 === 0 && i % 2 === 0;

@@ -6,7 +6,7 @@ import { clockOf } from "../../src/store/postgres/clock.ts";
 import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
 import { PostgresEngine } from "../../src/store/postgres/engine.ts";
 import { preparePostgres } from "../../src/store/postgres/open.ts";
-import { createReports } from "../../src/store/postgres/reports.ts";
+import { createLongReads } from "../../src/store/postgres/long-reads.ts";
 import { createActs, ringOf, testPolicy } from "../store/acts.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -57,7 +57,7 @@ test("a batch takes as few statements as its acts depend on each other, however 
   const system = createManualSystem();
   const { connections, transactions } = noting(createConnections({ url }));
   const store = createStore(
-    new PostgresEngine({ connections, clock: clockOf(system), ownName: "one", reports: createReports(url) }),
+    new PostgresEngine({ connections, clock: clockOf(system), ownName: "one", longReads: createLongReads(url) }),
   );
   const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 1_000_000 });
   const accepted = { outcome: { kind: "accepted" }, provider: "one", providers: 1 } as const;

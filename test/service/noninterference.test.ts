@@ -15,7 +15,7 @@ import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { createStore } from "../../src/store/acts.ts";
 import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
-import { Reports } from "../../src/store/sqlite/reports.ts";
+import { LongReads } from "../../src/store/sqlite/long-reads.ts";
 import { ringOf, testPolicy } from "../store/acts.ts";
 import { createManualSystem, seededRandom } from "../support/service/system.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
@@ -87,7 +87,9 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
   migrate(db, migrations);
   const system = createManualSystem(present.length);
   const epochMs = system.now();
-  const store = createStore(new SqliteEngine({ db, system, lock: undefined, reports: new Reports({ path: db.name }) }));
+  const store = createStore(
+    new SqliteEngine({ db, system, lock: undefined, longReads: new LongReads({ path: db.name }) }),
+  );
   const keys = ringOf(9);
   const tenants = { acme: ofOneMind(policies.acme)("acme"), bolt: ofOneMind(policies.bolt)("bolt") };
   const tenantOf: TenantOf = (id) => tenants[id as Name];

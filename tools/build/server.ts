@@ -36,11 +36,11 @@ const decides = [
 /** Programs to bundle: where each goes below its folder, without an ending, and its source. */
 export type Programs = Readonly<Record<string, string>>;
 
-/** The program of a report's thread has a name by which it is started; what it shares with the server is in one place. */
-export const reportThread = {
-  "src/store/sqlite/report-worker": "src/store/sqlite/report-worker.ts",
+/** The program of a long read's thread has a name by which it is started; what it shares with the server is in one place. */
+export const longReadThread = {
+  "src/store/sqlite/long-read-worker": "src/store/sqlite/long-read-worker.ts",
 } satisfies Programs;
-const server = { "src/cli": "src/cli.ts", ...reportThread } satisfies Programs;
+const server = { "src/cli": "src/cli.ts", ...longReadThread } satisfies Programs;
 
 export interface Bundled {
   /** The contents of each file, by its path below the folder. */

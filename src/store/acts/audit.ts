@@ -49,7 +49,7 @@ export function auditActs(engine: Engine): AuditStore {
       // An empty text asks for any.
       const by = filters.filter((column) => asked[column] !== "");
       const values = [...by.map((column) => asked[column]), fromMs, beforeMs, after.atMs, after.id, max];
-      const rows = await engine.report<AuditRow & { readonly id: number }>(auditFound(by), values);
+      const rows = await engine.longRead<AuditRow & { readonly id: number }>(auditFound(by), values);
       return rows.map((row) => ({ id: row.id, entry: toAuditEntry(row) }));
     },
   };

@@ -93,17 +93,17 @@ async function findAbout(engine: Engine, verifications: readonly Verification[])
   const events: Value[][] = [];
   for (let from: Value[] | undefined = ["", ""]; from !== undefined;) {
     const slice: Value[] = [...from, rowsAtOnce];
-    const rows = await engine.report<{ endpoint_id: string; id: string }>(sql.events, [...slice, ...boxes]);
+    const rows = await engine.longRead<{ endpoint_id: string; id: string }>(sql.events, [...slice, ...boxes]);
     events.push(...rows.map(({ endpoint_id, id }) => [endpoint_id, id]));
-    const [last] = await engine.report<{ endpoint_id: string; id: string }>(sql.lastEvent, slice);
+    const [last] = await engine.longRead<{ endpoint_id: string; id: string }>(sql.lastEvent, slice);
     from = last && [last.endpoint_id, last.id];
   }
   const records: Value[][] = [];
   for (let from: Uint8Array | undefined = new Uint8Array(); from !== undefined;) {
     const slice: Value[] = [from, rowsAtOnce];
-    const rows = await engine.report<{ slot: Uint8Array }>(sql.records, [...slice, ...ids]);
+    const rows = await engine.longRead<{ slot: Uint8Array }>(sql.records, [...slice, ...ids]);
     records.push(...rows.map(({ slot }) => [slot]));
-    const [last] = await engine.report<{ slot: Uint8Array }>(sql.lastRecord, slice);
+    const [last] = await engine.longRead<{ slot: Uint8Array }>(sql.lastRecord, slice);
     from = last?.slot;
   }
   return { events, records };

@@ -57,9 +57,9 @@ export function findingActs(engine: Engine): Finding {
       const rows = isAny ? Math.min(max, rowsMax) : rowsMax;
       const slice = [...startOf(sought), rows];
       const values = [...slice, ...conditionOf(sought, engine.now()), max];
-      const found = await engine.report<VerificationRow>(engine.finding.found, values);
+      const found = await engine.longRead<VerificationRow>(engine.finding.found, values);
       if (found.length === max) return pageOf(found, max);
-      const [last] = await engine.report<{ create_ms: number; id: Uint8Array }>(engine.finding.last, slice);
+      const [last] = await engine.longRead<{ create_ms: number; id: Uint8Array }>(engine.finding.last, slice);
       return { ...pageOf(found, max), next: last && { createMs: last.create_ms, id: idText(last.id) } };
     },
 
@@ -69,7 +69,7 @@ export function findingActs(engine: Engine): Finding {
       for (let from = 0; from < indexes.length; from += indexesAtOnce) {
         const some = indexes.slice(from, from + indexesAtOnce);
         const rest = Array<Value>(indexesAtOnce - some.length).fill(null);
-        all.push(...(await engine.report<VerificationRow>(ofPhone, [...values, ...some, ...rest, max + 1])));
+        all.push(...(await engine.longRead<VerificationRow>(ofPhone, [...values, ...some, ...rest, max + 1])));
       }
       return pageOf(all.toSorted(byAge).slice(0, max + 1), max);
     },

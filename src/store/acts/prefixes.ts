@@ -51,7 +51,7 @@ export function prefixActs(engine: Engine) {
 
     async findSuspects({ tenant = "", after = newest, max }) {
       const values = [tenant, after.latestMs, after.tenant, after.prefix, max];
-      const rows = await engine.report<PrefixName & { readonly latest_ms: Instant }>(sql.suspects, values);
+      const rows = await engine.longRead<PrefixName & { readonly latest_ms: Instant }>(sql.suspects, values);
       return rows.map(({ latest_ms: latestMs, ...name }) => ({ ...name, latestMs }));
     },
 

@@ -25,7 +25,7 @@ import { summing } from "./sums.ts";
 
 /** Of one group there is a row for each currency, and one of what has no cost. */
 const rowsPerGroup = 4;
-/** Below what a report may have (engine.ts), with room for what is not summed yet. */
+/** Below what a long read may have (engine.ts), with room for what is not summed yet. */
 const storedRowsMax = 40_000;
 
 const day = {
@@ -35,7 +35,7 @@ const day = {
 };
 
 export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
-  const report = <Row>({ statement, values }: Read) => engine.report<Row>(statement, values);
+  const longRead = <Row>({ statement, values }: Read) => engine.longRead<Row>(statement, values);
   /** As a value it tells PostgreSQL how few rows are behind it. It only advances, so none is missed. */
   const readNote = async () => (await engine.query<{ end_ms: number }>(summing.note, []))[0]?.end_ms ?? 0;
   const unsummedOf = (rows: readonly ToldRow[]) =>
@@ -46,7 +46,7 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
   return {
     async readSums(asked, max) {
       const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
-      const rows = await report<ToldRow>(sumsRead(asked, engine, { note: await readNote(), rowsMax }));
+      const rows = await longRead<ToldRow>(sumsRead(asked, engine, { note: await readNote(), rowsMax }));
       const stored = toldOf(rows, "stored").map((values) => storedRowOf(values as StoredValues));
       if (stored.length >= rowsMax) return undefined;
       const found = grouped([...stored, ...unsummedOf(rows).map((row) => ofGroup(row, asked))]);
@@ -55,11 +55,11 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
 
     async readPeriod(asked) {
       const rowsMax = storedRowsMax / 2;
-      const rows = await report<ToldRow>(periodRead(asked, engine, { note: await readNote(), rowsMax }));
+      const rows = await longRead<ToldRow>(periodRead(asked, engine, { note: await readNote(), rowsMax }));
       return rows.length >= rowsMax ? undefined : periodOf(rows, unsummedOf(rows), asked);
     },
 
-    readDay: (of, tenant = "", max) => engine.report<DayUsed>(day, [of, tenant, max]),
+    readDay: (of, tenant = "", max) => engine.longRead<DayUsed>(day, [of, tenant, max]),
 
     async addRefusals(refusals) {
       if (refusals.length === 0) return;
@@ -73,7 +73,7 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
 
     async readRefusals({ fromHour, toHour, tenant, interval = "hour", groupBy = ["tenant"] }) {
       const asked = { fromHour, toHour, tenant, interval, groupBy };
-      const rows = await report<Refusals>(refusalsRead(asked, storedRowsMax + 1));
+      const rows = await longRead<Refusals>(refusalsRead(asked, storedRowsMax + 1));
       return rows.length > storedRowsMax ? undefined : rows;
     },
   };

@@ -19,7 +19,7 @@ import type { StoreClock } from "./clock.ts";
 import type { Connections } from "./connections.ts";
 import { ListedOrigins } from "./listed-origins.ts";
 import { loadPhones } from "./load.ts";
-import type { Reports } from "./reports.ts";
+import type { LongReads } from "./long-reads.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { finding, statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -36,7 +36,7 @@ export interface PostgresEngineParts {
   readonly batches?: number | undefined;
   readonly watch?: { close(): Promise<void> } | undefined;
   readonly watchers?: StoreWatchers;
-  readonly reports: Reports;
+  readonly longReads: LongReads;
 }
 
 /** An overload gives back hundreds of messages a second; who hears of one looks until nothing is left. */
@@ -63,10 +63,10 @@ export class PostgresEngine implements Engine {
   #announcedMs = 0;
   #isClosed = false;
 
-  readonly #reports: Reports;
+  readonly #longReads: LongReads;
 
-  constructor({ connections, clock, ownName, watch, batches, reports, watchers = {} }: PostgresEngineParts) {
-    this.#reports = reports;
+  constructor({ connections, clock, ownName, watch, batches, longReads, watchers = {} }: PostgresEngineParts) {
+    this.#longReads = longReads;
     this.#connections = connections;
     this.#listedOrigins = new ListedOrigins(connections);
     this.#clock = clock;
@@ -93,8 +93,8 @@ export class PostgresEngine implements Engine {
     return this.#connections.query(statement, values);
   }
 
-  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    return this.#reports.read(statement, values);
+  longRead<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#longReads.read(statement, values);
   }
 
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
@@ -152,7 +152,7 @@ export class PostgresEngine implements Engine {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#batches.close();
-    await Promise.all([this.#watch?.close(), this.#reports.close()]);
+    await Promise.all([this.#watch?.close(), this.#longReads.close()]);
     await this.#connections.close();
   }
 }

@@ -10,7 +10,7 @@ import { migratePostgres } from "./migrate.ts";
 import { postgresMigrations } from "./migrations.ts";
 import { statements as sql } from "./statements.ts";
 import { PostgresEngine } from "./engine.ts";
-import { createReports } from "./reports.ts";
+import { createLongReads } from "./long-reads.ts";
 import { createWatch } from "./watch.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
@@ -37,10 +37,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     if (row !== undefined) clock.heard(row.now_ms);
     const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
-    const reports = createReports(url);
+    const longReads = createLongReads(url);
     const { batches } = options;
     return createStore(
-      new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, reports }),
+      new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, longReads }),
       options,
     );
   } catch (error) {

@@ -24,7 +24,7 @@ import {
   prepare,
   type Statements,
 } from "./statements.ts";
-import type { Reports } from "./reports.ts";
+import type { LongReads } from "./long-reads.ts";
 import { SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
@@ -35,7 +35,7 @@ export interface SqliteEngineParts {
   /** Let go of with the database. */
   readonly lock: Database | undefined;
   readonly watchers?: StoreWatchers;
-  readonly reports: Reports;
+  readonly longReads: LongReads;
 }
 
 export class SqliteEngine implements Engine {
@@ -57,10 +57,10 @@ export class SqliteEngine implements Engine {
   readonly messagesJoin = messagesJoin;
   readonly jsonArray = "json_array";
 
-  readonly #reports: Reports;
+  readonly #longReads: LongReads;
 
-  constructor({ db, system, lock, reports, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
-    this.#reports = reports;
+  constructor({ db, system, lock, longReads, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
+    this.#longReads = longReads;
     this.#db = db;
     this.#lock = lock;
     this.#sql = prepare(db);
@@ -95,8 +95,8 @@ export class SqliteEngine implements Engine {
     return this.#read(() => this.#shared.run(statement, values) as Row[]);
   }
 
-  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    return this.#reports.read(statement, values);
+  longRead<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#longReads.read(statement, values);
   }
 
   async recall<T>(
@@ -160,7 +160,7 @@ export class SqliteEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#commits.close(), this.#reports.close()]);
+    await Promise.all([this.#commits.close(), this.#longReads.close()]);
     this.#db.close();
     this.#lock?.close();
   }

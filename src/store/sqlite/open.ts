@@ -18,7 +18,7 @@ import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 import { refuseMoved } from "./moved.ts";
 import { SqliteEngine } from "./engine.ts";
-import { Reports } from "./reports.ts";
+import { LongReads } from "./long-reads.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
 export interface SqliteOptions extends StoreWatchers {
@@ -45,8 +45,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-    const reports = new Reports({ path });
-    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, reports }), options);
+    const longReads = new LongReads({ path });
+    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, longReads }), options);
   } catch (error) {
     lock?.close();
     throw error;

@@ -1,5 +1,5 @@
 /**
- * Reports on SQLite: reads over many rows in a thread of their own.
+ * Long reads on SQLite: reads over many rows in a thread of their own.
  */
 import Sqlite from "better-sqlite3";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,8 +10,8 @@ import { createStore } from "../../src/store/acts.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
 import { openFile } from "../../src/store/sqlite/open.ts";
-import { Reports } from "../../src/store/sqlite/reports.ts";
-import { ReportEnded, StoreUnavailable, type Store } from "../../src/store/store.ts";
+import { LongReads } from "../../src/store/sqlite/long-reads.ts";
+import { LongReadEnded, StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { ann, createActs } from "./acts.ts";
@@ -28,39 +28,39 @@ const endless = {
 let path: string;
 let engine: Engine;
 let store: Store;
-let reports: Reports;
+let longReads: LongReads;
 beforeEach(async () => {
   path = join(temporaryFolder(), "otp.db");
-  reports = new Reports({ path, timeoutMs: 300, idleMs: 0 });
+  longReads = new LongReads({ path, timeoutMs: 300, idleMs: 0 });
   const db = await openFile(path, () => {});
-  engine = new SqliteEngine({ db, system: createManualSystem(), lock: undefined, reports });
+  engine = new SqliteEngine({ db, system: createManualSystem(), lock: undefined, longReads });
   store = createStore(engine);
 });
 afterEach(() => store.close());
 
-test("a report sees what is committed, and its thread ends when none is asked for", async () => {
+test("a long read sees what is committed, and its thread ends when none is asked for", async () => {
   const acts = createActs(store, createManualSystem());
   await acts.send(ann);
-  await expect(engine.report(count, [7])).resolves.toEqual([{ count: 1, asked: 7 }]);
+  await expect(engine.longRead(count, [7])).resolves.toEqual([{ count: 1, asked: 7 }]);
   await acts.send(ann);
-  await expect(engine.report(count, [8])).resolves.toEqual([{ count: 2, asked: 8 }]);
-  await expect.poll(() => reports.isAwake).toBe(false);
-  await expect(engine.report(count, [9])).resolves.toEqual([{ count: 2, asked: 9 }]);
+  await expect(engine.longRead(count, [8])).resolves.toEqual([{ count: 2, asked: 8 }]);
+  await expect.poll(() => longReads.isAwake).toBe(false);
+  await expect(engine.longRead(count, [9])).resolves.toEqual([{ count: 2, asked: 9 }]);
 });
 
-test("the thread of reports leaves a busy core to the calls", async () => {
-  await engine.report(count, [7]);
+test("the thread of long reads leaves a busy core to the calls", async () => {
+  await engine.longRead(count, [7]);
   const tasks = process.platform === "linux" ? readdirSync("/proc/self/task") : [];
   const niceOf = (task: string) => readFileSync(`/proc/self/task/${task}/stat`, "utf8").split(") ")[1]?.split(" ")[16];
   const yielding = tasks.filter((task) => Number(niceOf(task)) === Math.min(getPriority() + 10, 19));
   expect(yielding).toHaveLength(Math.min(tasks.length, 1));
 });
 
-test("a report that runs long holds no send up, is ended, and the next one works", async () => {
+test("a long read that runs long holds no send up, is ended, and the next one works", async () => {
   const acts = createActs(store, createManualSystem());
   for (let i = 0; i < 40; i++) await acts.send(ann);
   let isOver = false;
-  const long = engine.report(endless, [-1]).catch((error: unknown) => {
+  const long = engine.longRead(endless, [-1]).catch((error: unknown) => {
     isOver = true;
     return error;
   });
@@ -68,30 +68,30 @@ test("a report that runs long holds no send up, is ended, and the next one works
   // Were sends to wait for it, there would be none before its end.
   for (; sent < 20; sent++) await acts.send(ann);
   expect({ sent, isOver }).toEqual({ sent: 20, isOver: false });
-  expect(await long).toEqual(new ReportEnded("the report took longer than 0.3 s and was ended"));
+  expect(await long).toEqual(new LongReadEnded("the report took longer than 0.3 s and was ended"));
   // Its thread has to start anew, and on a busy machine that alone may take its time.
-  await expect.poll(() => engine.report(count, [1]).catch(() => undefined)).toEqual([{ count: 60, asked: 1 }]);
+  await expect.poll(() => engine.longRead(count, [1]).catch(() => undefined)).toEqual([{ count: 60, asked: 1 }]);
 });
 
-test("a report writes nothing, and what is no statement fails for itself alone", async () => {
+test("a long read writes nothing, and what is no statement fails for itself alone", async () => {
   const acts = createActs(store, createManualSystem());
   await acts.send(ann);
   const remove = { name: "remove", text: "DELETE FROM main.verifications RETURNING id" };
-  await expect(engine.report(remove, [])).rejects.toThrow(StoreUnavailable);
-  await expect(engine.report({ name: "nothing", text: "SELECT * FROM nowhere" }, [])).rejects.toThrow("nowhere");
-  await expect(engine.report(count, [1])).resolves.toEqual([{ count: 1, asked: 1 }]);
+  await expect(engine.longRead(remove, [])).rejects.toThrow(StoreUnavailable);
+  await expect(engine.longRead({ name: "nothing", text: "SELECT * FROM nowhere" }, [])).rejects.toThrow("nowhere");
+  await expect(engine.longRead(count, [1])).resolves.toEqual([{ count: 1, asked: 1 }]);
 });
 
-test("reports that wait are bounded, and end with the store", async () => {
+test("long reads that wait are bounded, and end with the store", async () => {
   const acts = createActs(store, createManualSystem());
   for (let i = 0; i < 40; i++) await acts.send(ann);
-  const all = Array.from({ length: 70 }, () => engine.report(endless, [-1]).catch((error: Error) => error.message));
+  const all = Array.from({ length: 70 }, () => engine.longRead(endless, [-1]).catch((error: Error) => error.message));
   await store.close();
   const [first] = await Promise.all(all);
   expect(first).toBe("the store is closed");
   const refused = (await Promise.all(all)).filter((message) => message === "too many reports wait");
   expect(refused).toHaveLength(5);
-  expect(reports.isAwake).toBe(false);
+  expect(longReads.isAwake).toBe(false);
   // The thread is gone: nobody holds the file.
   const db = new Sqlite(path);
   expect(db.pragma("wal_checkpoint(TRUNCATE)", { simple: true })).toBe(0);

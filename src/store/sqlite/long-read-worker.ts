@@ -1,21 +1,21 @@
 /**
- * The thread that reads reports, over a connection of its own that cannot write, so that a long read holds up no call.
- * reports.ts hands it one report at a time.
+ * The thread of long reads. It has a connection of its own that cannot write, so that a long read holds up no call.
+ * long-reads.ts hands it one at a time.
  *
  * SQLite's driver cannot interrupt a statement. So each table is read here through a view of the same name, whose
- * condition is asked once for each row, and fails once the report's time is over.
+ * condition is asked once for each row, and fails once the long read's time is over.
  */
 import Sqlite from "better-sqlite3";
 import { getPriority, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
-export interface ReportWorkerData {
+export interface LongReadWorkerData {
   readonly path: string;
-  /** An Int32 that is not 0 once the report under way is to end. */
+  /** An Int32 that is not 0 once the long read under way is to end. */
   readonly isOver: SharedArrayBuffer;
 }
 
-export interface ReportQuestion {
+export interface LongReadQuestion {
   readonly id: number;
   /** With a `?` for each value. */
   readonly text: string;
@@ -24,7 +24,7 @@ export interface ReportQuestion {
 }
 
 /** Rows, or what SQLite said instead. */
-export type ReportAnswer = { readonly id: number } & (
+export type LongReadAnswer = { readonly id: number } & (
   | { readonly rows: unknown[] }
   | { readonly message: string; readonly code: string | undefined }
 );
@@ -34,7 +34,7 @@ const waitMs = 1_000;
 const niceness = 10;
 const statementsMax = 100;
 
-const { path, isOver } = workerData as ReportWorkerData;
+const { path, isOver } = workerData as LongReadWorkerData;
 const flag = new Int32Array(isOver);
 if (process.platform === "linux") yieldToCalls();
 const db = open();
@@ -78,7 +78,7 @@ function statementOf(text: string): Sqlite.Statement {
   return made;
 }
 
-function read({ text, values, rowsMax }: ReportQuestion): unknown[] {
+function read({ text, values, rowsMax }: LongReadQuestion): unknown[] {
   const rows: unknown[] = [];
   for (const row of statementOf(text).iterate(...values)) {
     if (rows.push(row) > rowsMax) throw new Error(`the report has more than ${rowsMax} rows`);
@@ -87,9 +87,9 @@ function read({ text, values, rowsMax }: ReportQuestion): unknown[] {
   return rows;
 }
 
-parentPort?.on("message", (question: ReportQuestion) => {
+parentPort?.on("message", (question: LongReadQuestion) => {
   const { id } = question;
-  let answer: ReportAnswer;
+  let answer: LongReadAnswer;
   try {
     answer = { id, rows: read(question) };
   } catch (error) {
@@ -102,4 +102,4 @@ parentPort?.on("message", (question: ReportQuestion) => {
 
 // Rows with a number that no question has: the thread is there.
 // oxlint-disable-next-line require-post-message-target-origin -- to a thread, which has no origin
-parentPort?.postMessage({ id: 0, rows: [] } satisfies ReportAnswer);
+parentPort?.postMessage({ id: 0, rows: [] } satisfies LongReadAnswer);

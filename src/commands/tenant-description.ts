@@ -23,7 +23,7 @@ interface OwnTexts {
   readonly texts?: readonly { readonly locale: string }[];
 }
 
-interface TenantReport {
+interface TenantDescription {
   readonly settings: Readonly<Record<SettingName, Held>>;
   readonly faults: readonly string[];
 }
@@ -82,7 +82,7 @@ export function madeTime({ createMs }: Pick<TenantRecord, "createMs">): string |
 }
 
 export function tenantAsJson(record: TenantRecord, config: Config, today: Today) {
-  const { settings, faults } = reportOf(record, config);
+  const { settings, faults } = descriptionOf(record, config);
   return {
     name: record.id,
     state: stateOf(record),
@@ -95,7 +95,7 @@ export function tenantAsJson(record: TenantRecord, config: Config, today: Today)
 }
 
 export function describeTenant(record: TenantRecord, config: Config, today: Today): string {
-  const { settings, faults } = reportOf(record, config);
+  const { settings, faults } = descriptionOf(record, config);
   const since = record.disableMs === null ? "active" : `disabled since ${timeOf(record.disableMs)}`;
   return [
     `${record.id}, ${since}. What is set here wins over the environment.`,
@@ -119,7 +119,7 @@ function capsTable({ caps }: Today): string {
   });
 }
 
-function reportOf(record: TenantRecord, config: Config): TenantReport {
+function descriptionOf(record: TenantRecord, config: Config): TenantDescription {
   const { settings, faults } = heldSettings(record, config);
   const held = settings.map(({ name, value, from }) => {
     const isOwnTexts = name === "texts" && from === "tenant" && value !== null;

@@ -1,28 +1,28 @@
 /**
- * Reports on PostgreSQL: reads over many rows on a connection of their own, so that no call waits for them. It is opened by
- * the first report, and closed when none was asked for in a while.
+ * Long reads on PostgreSQL: reads over many rows on a connection of their own, so that no call waits for them. It is
+ * opened by the first, and closed when none was asked for in a while.
  */
 import { DatabaseError } from "pg";
-import { reportMsMax, reportQueueMax, reportRowsMax } from "../engine.ts";
+import { longReadMsMax, longReadQueueMax, longReadRowsMax } from "../engine.ts";
 import type { Statement, Value } from "../statement.ts";
-import { ReportEnded, StoreUnavailable } from "../store.ts";
+import { LongReadEnded, StoreUnavailable } from "../store.ts";
 import { createConnections } from "./connections.ts";
 
 /** PostgreSQL's word for a statement that took too long. */
 const canceled = "57014";
 
-export interface Reports {
+export interface LongReads {
   read<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
   close(): Promise<void>;
 }
 
-export function createReports(url: string, timeoutMs = reportMsMax): Reports {
+export function createLongReads(url: string, timeoutMs = longReadMsMax): LongReads {
   const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs });
   let asked = 0;
   let last = Promise.resolve();
   return {
     async read<Row>({ name, text }: Statement, values: readonly Value[]) {
-      if (asked > reportQueueMax) throw new ReportEnded("too many reports wait");
+      if (asked > longReadQueueMax) throw new LongReadEnded("too many reports wait");
       asked += 1;
       // In a line of our own: who waits for the pool's connection is refused after 3 s, as if there was no database.
       const before = last;
@@ -31,12 +31,13 @@ export function createReports(url: string, timeoutMs = reportMsMax): Reports {
       await before;
       try {
         const rows = await connections.query<Row>({ name, text }, values);
-        if (rows.length > reportRowsMax) throw new StoreUnavailable(`the report has more than ${reportRowsMax} rows`);
+        if (rows.length > longReadRowsMax)
+          throw new StoreUnavailable(`the report has more than ${longReadRowsMax} rows`);
         return rows;
       } catch (error) {
         const { cause } = error as Error;
         if (!(cause instanceof DatabaseError) || cause.code !== canceled) throw error;
-        throw new ReportEnded(`the report took longer than ${timeoutMs / 1_000} s and was ended`, { cause });
+        throw new LongReadEnded(`the report took longer than ${timeoutMs / 1_000} s and was ended`, { cause });
       } finally {
         asked -= 1;
         turn.resolve();

@@ -1,40 +1,40 @@
 /**
- * Reports on SQLite: reads over many rows in a thread of their own (report-worker.ts), one at a time, so that no call
- * waits for them. The thread starts with the first report and ends when there was none for a while: at rest it takes no
+ * Long reads on SQLite: reads over many rows in a thread of their own (long-read-worker.ts), one at a time, so that no
+ * call waits for them. The thread starts with the first and ends when there was none for a while: at rest it takes no
  * memory.
  */
 import { Worker } from "node:worker_threads";
 import { ownProgram } from "../../own-files.ts";
-import { reportQueueMax, reportRowsMax, reportMsMax } from "../engine.ts";
+import { longReadQueueMax, longReadRowsMax, longReadMsMax } from "../engine.ts";
 import { bindable, type Value, type Statement } from "../statement.ts";
-import { ReportEnded, StoreUnavailable } from "../store.ts";
-import type { ReportAnswer, ReportQuestion, ReportWorkerData } from "./report-worker.ts";
+import { LongReadEnded, StoreUnavailable } from "../store.ts";
+import type { LongReadAnswer, LongReadQuestion, LongReadWorkerData } from "./long-read-worker.ts";
 
-export interface ReportsOptions {
+export interface LongReadsOptions {
   readonly path: string;
   readonly timeoutMs?: number;
   readonly idleMs?: number;
 }
 
-/** A report that waits for its turn, or is under way. */
+/** A long read that waits for its turn, or is under way. */
 interface Asked extends PromiseWithResolvers<unknown[]> {
-  readonly question: ReportQuestion;
+  readonly question: LongReadQuestion;
 }
 
-/** How long a thread whose report's time is over may take to notice, before it is given up. */
+/** How long a thread whose long read's time is over may take to notice, before it is given up. */
 const graceMs = 500;
 /** A machine with much to do may take seconds to start a thread. */
 const startMsMax = 10_000;
 
-const program = ownProgram("src/store/sqlite/report-worker");
+const program = ownProgram("src/store/sqlite/long-read-worker");
 
-export class Reports {
-  readonly #options: Required<ReportsOptions>;
+export class LongReads {
+  readonly #options: Required<LongReadsOptions>;
   readonly #flag = new Int32Array(new SharedArrayBuffer(4));
   readonly #waiting: Asked[] = [];
   #underWay: Asked | undefined;
   #worker: Worker | undefined;
-  /** Whether the thread reads already: a report's time begins no earlier. */
+  /** Whether the thread reads already: a long read's time begins no earlier. */
   #isReady = false;
   /** The end of a thread that was given up: until then there is no other, or they would be many. */
   #stuck: Promise<void> | undefined;
@@ -42,7 +42,7 @@ export class Reports {
   #asked = 0;
   #isClosed = false;
 
-  constructor({ path, timeoutMs = reportMsMax, idleMs = 10_000 }: ReportsOptions) {
+  constructor({ path, timeoutMs = longReadMsMax, idleMs = 10_000 }: LongReadsOptions) {
     this.#options = { path, timeoutMs, idleMs };
   }
 
@@ -53,11 +53,11 @@ export class Reports {
 
   async read<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     if (this.#isClosed) throw new StoreUnavailable("the store is closed");
-    if (this.#stuck !== undefined) throw new ReportEnded("an earlier report has not ended yet");
-    if (this.#waiting.length >= reportQueueMax) throw new ReportEnded("too many reports wait");
+    if (this.#stuck !== undefined) throw new LongReadEnded("an earlier report has not ended yet");
+    if (this.#waiting.length >= longReadQueueMax) throw new LongReadEnded("too many reports wait");
     const { text, order } = bindable(statement);
     const ordered = order.map((place) => values[place] ?? null);
-    const question = { id: ++this.#asked, text, values: ordered, rowsMax: reportRowsMax };
+    const question = { id: ++this.#asked, text, values: ordered, rowsMax: longReadRowsMax };
     const asked: Asked = { ...Promise.withResolvers<unknown[]>(), question };
     this.#waiting.push(asked);
     this.#next();
@@ -96,13 +96,13 @@ export class Reports {
   }
 
   #start(): Worker {
-    const workerData: ReportWorkerData = {
+    const workerData: LongReadWorkerData = {
       path: this.#options.path,
       isOver: this.#flag.buffer,
     };
-    // What the process was started with is not for its threads, and a report may not take the calls' memory.
+    // What the process was started with is not for its threads, and a long read may not take the calls' memory.
     const worker = new Worker(program, { workerData, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 128 } });
-    worker.on("message", (answer: ReportAnswer) => {
+    worker.on("message", (answer: LongReadAnswer) => {
       if (this.#worker !== worker) return;
       if (this.#underWay?.question.id === answer.id) this.#answered(answer);
       if (answer.id !== 0) return;
@@ -115,7 +115,7 @@ export class Reports {
     return worker;
   }
 
-  #answered(answer: ReportAnswer): void {
+  #answered(answer: LongReadAnswer): void {
     const asked = this.#underWay;
     this.#underWay = undefined;
     if ("rows" in answer) asked?.resolve(answer.rows);
@@ -150,6 +150,6 @@ export class Reports {
   }
 }
 
-function tooLong(timeoutMs: number): ReportEnded {
-  return new ReportEnded(`the report took longer than ${timeoutMs / 1_000} s and was ended`);
+function tooLong(timeoutMs: number): LongReadEnded {
+  return new LongReadEnded(`the report took longer than ${timeoutMs / 1_000} s and was ended`);
 }
