@@ -282,6 +282,8 @@ describe("Prometheus' own promtool", () => {
               { series: "otp_guessed_tenants", values: "0x9 1x9 0x20" },
               { series: 'otp_prefix_trips_total{enforced="no"}', values: "0x9 1x29" },
               { series: 'otp_prefix_trips_total{enforced="yes"}', values: "0x39" },
+              { series: 'otp_prefix_limits_total{enforced="no"}', values: "0x9 1x29" },
+              { series: 'otp_prefix_limits_total{enforced="yes"}', values: "0x39" },
             ],
             alert_rule_test: [
               at("5m", "OtpdWrongCodesUnusual", []),
@@ -289,6 +291,8 @@ describe("Prometheus' own promtool", () => {
               at("25m", "OtpdWrongCodesUnusual", []),
               at("5m", "OtpdPrefixPumped", []),
               at("12m", "OtpdPrefixPumped", [expected("OtpdPrefixPumped", { enforced: "no" })]),
+              at("5m", "OtpdPrefixLimited", []),
+              at("12m", "OtpdPrefixLimited", [expected("OtpdPrefixLimited", { enforced: "no" })]),
             ],
           },
         ],
