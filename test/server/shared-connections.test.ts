@@ -6,7 +6,7 @@ import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } f
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
-import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { holdTicks, releaseTicks } from "../support/service/ticks.ts";
 
 let listener: Listener;
@@ -57,20 +57,29 @@ const pageOf = (path: string): Page => ({
 
 async function connectProxy(options: ListenerOptions): Promise<void> {
   listener = await startListener({ isBehindProxy: true, pageOf, ...options });
-  session = connect(listener.url, { settings: { initialWindowSize: windowBytes }, rejectUnauthorized: false });
-  session.on("error", () => {});
+  session = connectLikewise();
 }
 
-/** Asks for a page as so many strangers at once, who take its beginning. */
-async function ask(path: string, count: number): Promise<ClientHttp2Stream[]> {
-  const streams = Array.from({ length: count }, () => session.request({ ":path": path }));
-  await Promise.all(streams.map((stream) => once(stream, "response")));
+function connectLikewise(): ClientHttp2Session {
+  const another = connect(listener.url, { settings: { initialWindowSize: windowBytes }, rejectUnauthorized: false });
+  return another.on("error", () => {});
+}
+
+async function whenClosed(stream: ClientHttp2Stream): Promise<void> {
+  if (!stream.closed) await once(stream, "close");
+}
+
+/** Asks for a page as so many strangers at once, who take its beginning, if it is not taken from them. */
+async function ask(path: string, count: number, by = session): Promise<ClientHttp2Stream[]> {
+  const streams = Array.from({ length: count }, () => by.request({ ":path": path }));
+  await Promise.all(streams.map((stream) => Promise.race([once(stream, "response"), whenClosed(stream)])));
   return streams;
 }
 
 async function leave(streams: readonly ClientHttp2Stream[]): Promise<void> {
+  const left = Promise.all(streams.map(whenClosed));
   for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL);
-  await Promise.all(streams.map((stream) => once(stream, "close")));
+  await left;
 }
 
 const certificate = makeCertificate("shared");
@@ -105,4 +114,19 @@ test.each(ways)("%s, answers that strangers do not take cost nobody a call on it
   await leave(streams);
   expect(await send()).toBe(200);
   expect(session.closed).toBe(false);
+});
+
+test("beyond what strangers may hold, the answers that they do not take go, and no call beside them", async () => {
+  await connectProxy({});
+  const others = Array.from({ length: 5 }, connectLikewise);
+  listener.hang();
+  const call = post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${pageKey}` });
+  await listener.hanging(1);
+  // 4 MiB are some 500.
+  const asked = await Promise.all([session, ...others].map((each) => ask("/long", 90, each)));
+  await Promise.race(asked.flat().map(whenClosed));
+  listener.letGo();
+  expect(await call).toBe(200);
+  expect([session, ...others].filter(({ closed }) => closed)).toEqual([]);
+  for (const other of others) other.destroy();
 });

@@ -13,6 +13,8 @@ export interface Connection {
   socket: Socket;
   /** What TLS reads, if there is TLS. */
   readonly wire: Wire | undefined;
+  /** Whether it is a trusted proxy's, and carries calls of many. */
+  readonly isProxys: boolean;
   session: ServerHttp2Session | undefined;
   /** From this tick on it is to go. */
   readonly lastTick: number;
@@ -57,10 +59,12 @@ export function createConnection(
   holder: string,
   tick: number,
   lastTick: number,
+  isProxys = false,
 ): Connection {
   return {
     socket,
     wire,
+    isProxys,
     session: undefined,
     lastTick,
     activeTick: tick,

@@ -154,7 +154,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     for (const connection of bySocket.values()) {
       if (connection.hasBroughtKey || connection.wire !== undefined) continue;
       book.pace.cost(connection, charge(connection));
-      if (isNoise(book, connection)) cut(connection);
+      if (isNoise(connection)) cut(connection);
     }
   }
   const each = (act: (connection: Connection) => void) => () => {
@@ -169,9 +169,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (connection === undefined || connection.hasBroughtKey) return;
       connection.pieces += chunks ?? (connection.wire === undefined ? 1 : 0);
       book.pace.cost(connection, charge(connection));
-      if (isNoise(book, connection)) cut(connection);
+      if (isNoise(connection)) cut(connection);
     },
-    isProxys: ({ remoteAddress }) => limits.isProxy(remoteAddress),
+    isProxys: (socket) => bySocket.get(socket)?.isProxys === true,
     upgraded: upgraded.bind(undefined, book),
     callBegan: callBegan.bind(undefined, book),
     asked(request) {
@@ -182,17 +182,16 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
       if (!("stream" in request) || request.stream.endAfterHeaders) return;
       if (isUntold) request.stream.once("trailers", () => book.pace.cost(connection, trailerBytes(request)));
-      if (!limits.isProxy(connection.socket.remoteAddress))
-        chargePieces(connection, request.stream, () => cut(connection));
+      if (!connection.isProxys) chargePieces(connection, request.stream, () => cut(connection));
     },
     goOn(socket, run) {
       const connection = bySocket.get(socket);
       if (connection !== undefined) book.pace.goOn(connection, run);
     },
     isSated(request) {
-      const { answersDue, socket } = find(book, request) ?? {};
-      if (answersDue === undefined || answersDue.size < untakenMax || untaken(answersDue) < untakenMax) return false;
-      return !limits.isProxy(socket?.remoteAddress);
+      const { answersDue, isProxys } = find(book, request) ?? {};
+      if (answersDue === undefined || isProxys === true) return false;
+      return answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
     authenticated: authenticated.bind(undefined, book),
     newcomersWaiting: () => limits.pace.newcomersWaiting(),
@@ -223,7 +222,7 @@ function onTick(book: Book): void {
     if (pace.isWaiting(connection)) connection.activeTick = book.tick;
     const { callsUnderWay, activeTick, lastTick } = connection;
     charge(connection);
-    if (isNoise(book, connection)) cut(connection);
+    if (isNoise(connection)) cut(connection);
     else if (book.tick - connection.endedTick > inTicks(limits, limits.endedMs)) close(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);
     else if (book.tick >= lastTick) retire(connection, { must: book.tick >= lastTick + quietTicks });
@@ -237,8 +236,8 @@ function onTick(book: Book): void {
  * Whether a connection has cost more than it may. Where one carries calls of many, a stranger's body ends its own stream
  * (http/body.ts), and the connection stays.
  */
-function isNoise({ limits }: Book, { credit, hasBroughtKey, socket }: Connection): boolean {
-  return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);
+function isNoise({ credit, hasBroughtKey, isProxys }: Connection): boolean {
+  return credit < 0 && !hasBroughtKey && !isProxys;
 }
 
 /** How long a connection may be without a call under way. */
@@ -253,7 +252,8 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
   const address = limits.shareOf(socket.remoteAddress);
-  const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread);
+  const isProxys = limits.isProxy(socket.remoteAddress);
+  const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread, isProxys);
   bySocket.set(socket, connection);
   held.opened(connection);
   strangers.add(connection, address);
@@ -307,14 +307,14 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   secure.once("close", () => forget(book, connection));
 }
 
-function upgraded({ limits, bySocket, bySession, pace }: Book, socket: Socket, session: ServerHttp2Session): void {
+function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: ServerHttp2Session): void {
   const connection = bySocket.get(socket);
   if (connection === undefined) return;
   connection.session = session;
   bySession.set(session, connection);
   // What strangers send by a proxy's connection is in its debt too.
   const spend = (bytes: number) => {
-    if (isSpentOn(connection, bytes) && !session.destroyed && !limits.isProxy(socket.remoteAddress)) cut(connection);
+    if (isSpentOn(connection, bytes) && !session.destroyed && !connection.isProxys) cut(connection);
   };
   const onControlFrame = () => {
     pace.cost(connection, controlFrameBytes);
@@ -344,8 +344,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
   // Beyond a few of a stranger's it comes when the answer was taken: whoever takes none is not to send for ever.
   const isCredited = connection.hasBroughtKey || connection.callsUnderWay <= untakenMax;
   if (isCredited) creditCall(connection);
-  let bytes = connection.hasBroughtKey ? 0 : takenFor(request);
-  if (bytes > 0) held.hold(connection, bytes);
+  const giveBack = connection.hasBroughtKey ? undefined : held.hold(connection, response, takenFor(request));
   connection.bytesReadAtRequest = connection.socket.bytesRead;
   connection.hasBroughtRequest = true;
   if (!("stream" in response)) {
@@ -362,7 +361,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.answersDue?.delete(response);
     connection.lasting?.delete(response);
     if (!isCredited) creditCall(connection);
-    if (bytes > 0) held.giveBack(connection, bytes, headerBytes(request));
+    giveBack?.(headerBytes(request));
     if (connection.callsUnderWay === 0 && !connection.hasBroughtKey) strangers.becameIdle(connection);
     connection.activeTick = book.tick;
     if (connection.response === response) connection.response = undefined;
@@ -373,8 +372,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.callsLasting += 1;
     calls.delete(request);
     connection.answersDue?.delete(response);
-    if (bytes > 0) held.hold(connection, -bytes);
-    bytes = 0;
+    giveBack?.();
     if (connection.socket.readableEnded) response.destroy();
     else (connection.lasting ??= new Set()).add(response);
   };

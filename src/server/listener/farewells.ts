@@ -62,6 +62,11 @@ export function cut({ session, socket, wire }: Connection): void {
   socket.destroy();
 }
 
+/** Ends the stream of a request over HTTP/2, and nothing else. */
+export function drop(request: Request): void {
+  if ("stream" in request) request.stream.close(constants.NGHTTP2_CANCEL);
+}
+
 /** Ends a call that takes too long: its stream, or the connection where nothing less helps. */
 export function cutCall(connection: Connection, request: Request): void {
   if (!("stream" in request)) return cut(connection);

@@ -7,17 +7,16 @@ import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";
 import { stopwatchMs } from "../../system.ts";
 import type { Connection } from "./connection.ts";
-import { destroy } from "./farewells.ts";
+import type { Response } from "./exchange.ts";
+import { destroy, drop } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
 import { createHoldings } from "./holdings.ts";
 
 export interface Held {
   /** A connection is open, and a stranger's for now. */
   opened(connection: Connection): void;
-  /** Adds to what a stranger holds. */
-  hold(connection: Connection, bytes: number): void;
-  /** Gives back what one held for a request, whose headers were so long. */
-  giveBack(connection: Connection, bytes: number, headerBytes: number): void;
+  /** Adds to what a stranger holds, and tells whose it is: to be given back, for a request whose headers were so long. */
+  hold(connection: Connection, response: Response, bytes: number): GiveBack;
   /** Looks at what a connection has sent since its last request, and at what TLS has for it. */
   note(connection: Connection): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
@@ -27,6 +26,29 @@ export interface Held {
   makeRoom(): void;
   /** Ends the look at the process. */
   end(): void;
+}
+
+/** Safe to repeat. */
+export type GiveBack = (headerBytes?: number) => void;
+
+/** Who holds something: a connection, or an answer on a proxy's connection, which others have answers on too. */
+type Holder = Connection | Response;
+const isAnswer = (holder: Holder): holder is Response => "writableEnded" in holder;
+
+const isOfMany = ({ isProxys, session }: Connection) => isProxys && session !== undefined;
+
+function mayGo(holder: Holder): boolean {
+  if (isAnswer(holder)) return holder.writableEnded;
+  if (isOfMany(holder)) return false;
+  // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
+  const { answersDue } = holder;
+  return answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size;
+}
+
+function evict(holder: Holder, bytes: number): void {
+  leftBehind(bytes);
+  if (isAnswer(holder)) drop(holder.req);
+  else destroy(holder);
 }
 
 /** What strangers may have us hold, by estimate. */
@@ -50,18 +72,25 @@ const lateMs = 25;
 
 /** `onLate` runs once a turn of the event loop was long, as far as a stranger is connected. */
 export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: () => void = () => {}): Held {
-  const holdings = createHoldings<Connection>({
-    bytesMax: strangersBytesMax,
-    // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
-    mayGo: ({ answersDue }) => answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size,
-    evict(connection, bytes) {
-      leftBehind(bytes);
-      destroy(connection);
-    },
-  });
+  const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo, evict });
 
-  function hold(connection: Connection, bytes: number): void {
-    if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(connection, connection.holder, bytes);
+  function add(connection: Connection, bytes: number, holder: Holder = connection): void {
+    if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(holder, connection.holder, bytes);
+  }
+
+  function hold(connection: Connection, response: Response, bytes: number): GiveBack {
+    const holder = isOfMany(connection) ? response : connection;
+    add(connection, bytes, holder);
+    let isBack = false;
+    return (headerBytes) => {
+      if (isBack) return;
+      isBack = true;
+      if (isAnswer(holder)) holdings.remove(holder, connection.holder);
+      else add(connection, -bytes);
+      // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
+      if (headerBytes !== undefined && connection.session !== undefined && !connection.socket.destroyed)
+        leftBehind(http2LeftBytes + headerBytes);
+    };
   }
 
   /**
@@ -74,7 +103,7 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
     // What is not parsed yet may have come with requests that are.
     const bytes = Math.max(unasked, readableLength) + (connection.wire?.bytesWaiting ?? 0) + bytesOfTls(connection);
     if (bytes === connection.bytesNoted) return;
-    hold(connection, bytes - connection.bytesNoted);
+    add(connection, bytes - connection.bytesNoted);
     connection.bytesNoted = bytes;
   }
 
@@ -97,11 +126,6 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
       if (strangers.size === 1) growth.begin();
     },
     hold,
-    giveBack(connection, bytes, headerBytes) {
-      hold(connection, -bytes);
-      // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
-      if (connection.session !== undefined && !connection.socket.destroyed) leftBehind(http2LeftBytes + headerBytes);
-    },
     note,
     letGo(connection) {
       holdings.remove(connection, connection.holder);
