@@ -42,7 +42,7 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
   });
   const tellRefused = createReportLines(base.telemetry, () => system.monotonicMs());
   const reports = createReportPages([...base.providers, ...base.reportingOnly], {
-    noteReport: takeReport,
+    takeReport,
     speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
     onReport(provider, outcome, { reference = "", cause } = {}) {
       metrics?.report(provider, outcome, cause);

@@ -15,7 +15,7 @@ import type { Instant } from "../system.ts";
 import type { Answer, Sent } from "./calls.ts";
 
 /** A claimed message. */
-export interface Owed extends Job {
+export interface OwedJob extends Job {
   /** The TATs of its phone's buckets, this message spent. */
   readonly tatsMs: readonly Instant[];
   /** Until when its send's pass of the bot check is good. */
@@ -43,7 +43,7 @@ export interface OwingCall {
 }
 
 /** Hands a message over, and makes its call's answer. */
-export type HandOver = (job: Owed, call: OwingCall) => Promise<Answer<Sent>>;
+export type HandOver = (job: OwedJob, call: OwingCall) => Promise<Answer<Sent>>;
 
 /** The wait that DELIVERY_FAILED asks for. */
 const deliveryRetryMs = 5_000;
@@ -52,7 +52,7 @@ const withNewToken = "No provider could take the message. Try again with a new c
 
 export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }: HandOverOptions): HandOver {
   /** DELIVERY_FAILED says "retry unchanged": the retry is a first call again, with the pass that this one had. */
-  function recordUndelivered({ verification, passUntilMs }: Owed, claim: IdempotencyClaim, refusal: Refusal) {
+  function recordUndelivered({ verification, passUntilMs }: OwedJob, claim: IdempotencyClaim, refusal: Refusal) {
     const { tenant, id } = verification;
     if (refusal.reason !== "DELIVERY_FAILED") return store.noteAnswer(claim.slot, id, { at: store.now(), refusal });
     if (passUntilMs === undefined) return store.noteAnswer(claim.slot, id, null);

@@ -38,7 +38,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
   const { tenant, isPublishable, address, permit, idempotencyKey } = caller;
   const botGate = isPublishable ? tools.botGate : undefined;
   const named = command.limitKeys === undefined ? noLimitKeys : limitKeysOf(keys, tenantOf(tenant), command.limitKeys);
-  const facts = named.ok ? admit(tools, caller, command) : named;
+  const facts = named.ok ? factsOf(tools, caller, command) : named;
   const claim = idempotencyKey === undefined ? undefined : claimOf(tools, caller, "SendOtp", fieldsOf(command));
   if (!facts.ok && claim === undefined) {
     permit?.giveBack();
@@ -89,7 +89,7 @@ function capsFor({ tenant, phone: { region }, channel, fallback }: SendFacts, po
 }
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
-function admit(
+function factsOf(
   { tenantOf, channelsOn, channelsUncapped = [], fallbackOrder, system, keys }: SendTools,
   caller: Caller,
   command: SendCommand,

@@ -4,7 +4,8 @@
  */
 import { beforeEach, expect, test } from "vitest";
 import { ok } from "../../src/otp/reason.ts";
-import { createConsole, type ConsoleOptions } from "../../src/server/admin/console.ts";
+import type { ConsoleOptions } from "../../src/server/admin/console-cookie.ts";
+import { createConsole } from "../../src/server/admin/console.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
 import { flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";

@@ -1,5 +1,5 @@
 /**
- * Decides a cancel. Decisions are described in sending.ts.
+ * The decision about a cancel. What any decision is, sending.ts says.
  */
 import { recordOf, type IdempotencyClaim } from "../verification/idempotency.ts";
 import { end, type Verification } from "../verification/verification.ts";

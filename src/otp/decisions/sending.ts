@@ -1,7 +1,7 @@
 /**
- * Decides a send. A decision is a pure function of what the store has loaded and locked (its view) and of facts that were
- * made beforehand; it returns what to write and what to answer. It never asks the time, never waits, and may be run twice
- * on the same view. A refusal is part of the answer, so what it counts is committed with it.
+ * The decision about a send. Any decision is a pure function of what the store has loaded and locked (its view) and of
+ * facts that were made beforehand; it returns what to write and what to answer. It never asks the time, never waits, and
+ * may be run twice on the same view. A refusal is part of the answer, so what it counts is committed with it.
  */
 import type { Instant } from "../../system.ts";
 import { passOf } from "./bot-pass.ts";

@@ -1,6 +1,6 @@
 /**
  * What a provider's word means for a message and its verification: its answer to a call, and its later report. Both are
- * decisions, as sending.ts describes them.
+ * decisions (sending.ts).
  */
 import type { Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
@@ -13,7 +13,7 @@ import {
   stateAt,
   withNote,
   withoutSpentLimits,
-  type CallOutcome,
+  type ProviderCallOutcome,
   type Verification,
 } from "../verification/verification.ts";
 import {
@@ -51,7 +51,7 @@ export interface Settled {
 }
 
 /**
- * Notes a provider's answer. A message that is proven never to have left gives back its budget, and its place under the
+ * Notes a provider's answer. A message that is proven never to have left gives back its budget, and what it took of the
  * daily cap while the day lasts. If it is the only one of its verification, there is no code out there to wait for: the
  * verification becomes FAILED, or goes on by its next channel at once. A resend that never left does not count.
  */
@@ -87,7 +87,7 @@ function isAccepted({ log }: Verification, copy: number, provider: string): bool
 }
 
 /** What is decided about, with the end of a call in the log. */
-function noted<View extends SettleView>(view: View, outcome: CallOutcome, provider: string | null): View {
+function noted<View extends SettleView>(view: View, outcome: ProviderCallOutcome, provider: string | null): View {
   const { verification, message, now } = view;
   const note = { kind: "call", outcome, provider, copy: message.copy } as const;
   return { ...view, verification: withNote(verification, note, now) };

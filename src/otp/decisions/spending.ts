@@ -1,7 +1,7 @@
 /**
  * What a newly owed message has to pass, whichever way it came to be owed, and what it takes: of the phone's prefix, of
- * the phone's limits and the named limits of its send, and of its tenant's UTC day (a place under the daily cap, one
- * under its country's cap, and its price under the cap on money). It takes all of them or none, in the transaction that
+ * the phone's limits and the named limits of its send, and of its tenant's UTC day (one of the daily cap, one of its
+ * country's cap, and its price of the cap on money). It takes all of them or none, in the transaction that
  * owes it. A message notes what it took of its day, and gives exactly that back if it is proven never to have left,
  * while the day lasts (daily-cap.ts has the rules of one count).
  */

@@ -1,6 +1,6 @@
 /**
- * Decides a verify: whether the code that was typed is the right one, and how many attempts are left. Decisions are
- * described in sending.ts.
+ * The decision about a verify: whether the code that was typed is the right one, and how many attempts are left. What
+ * any decision is, sending.ts says.
  */
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "../message/code.ts";
 import { recordOf, type IdempotencyClaim } from "../verification/idempotency.ts";

@@ -2,7 +2,7 @@
  * The user's problem with a verification in a sentence, as far as its row and its messages tell it. Pure.
  */
 import type { Channel } from "../channel.ts";
-import { stateAt, type CallOutcome, type LogEntry, type Verification } from "./verification.ts";
+import { stateAt, type ProviderCallOutcome, type LogEntry, type Verification } from "./verification.ts";
 import { isProvenUnsent, type Message } from "../message/message.ts";
 import type { Instant } from "../../system.ts";
 
@@ -46,12 +46,12 @@ function wayOf({ log }: Verification, messages: readonly Message[]): string {
 function unsent(message: Message, entries: readonly LogEntry[]): string {
   const who = message.provider ?? "the provider";
   const call = entries.findLast(({ kind, outcome }) => kind === "call" && outcome !== "given-up");
-  const why = call === undefined ? undefined : whyUnsent(call.outcome as CallOutcome, who);
+  const why = call === undefined ? undefined : whyUnsent(call.outcome as ProviderCallOutcome, who);
   const words = message.detail === null || message.detail === "" ? "" : ` (${message.detail})`;
   return `no message left: ${why ?? "it was given up before any provider was asked"}${words}`;
 }
 
-function whyUnsent(outcome: CallOutcome, who: string): string {
+function whyUnsent(outcome: ProviderCallOutcome, who: string): string {
   switch (outcome) {
     case "recipient":
       return `${who} refuses this number`;

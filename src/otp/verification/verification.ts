@@ -145,7 +145,7 @@ export function bindOf(canonical: string): Readonly<Record<string, string>> {
 // with the change that it tells of. It holds no code, no number and no stranger's words.
 
 /** What a provider's call came to: why it was refused is its cause. `given-up`: none was made any more. */
-export type CallOutcome =
+export type ProviderCallOutcome =
   | Exclude<SendOutcome["kind"], "refused">
   | "delivered"
   | "undelivered"
@@ -157,7 +157,7 @@ export interface Outcomes {
   readonly send: Channel;
   readonly resend: Channel;
   readonly fallback: Channel;
-  readonly call: CallOutcome;
+  readonly call: ProviderCallOutcome;
   /** What a provider said later. */
   readonly report: "ACCEPTED" | "DELIVERED" | "UNDELIVERED";
   readonly guess: "right" | "wrong";
@@ -203,7 +203,7 @@ export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
 }
 
 /** How a call ended, as the log says it. Pure. */
-export function callOutcome(outcome: SendOutcome): CallOutcome {
+export function callOutcome(outcome: SendOutcome): ProviderCallOutcome {
   if (outcome.kind === "refused") return outcome.cause;
   if (outcome.kind !== "accepted" || outcome.delivery === undefined) return outcome.kind;
   return outcome.delivery === "DELIVERED" ? "delivered" : "undelivered";

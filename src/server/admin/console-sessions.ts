@@ -9,7 +9,7 @@ import { createShareOf } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import type { Sessions } from "./authenticate.ts";
-import { hasSession, provesPage, sessionOf, type Asked, type ConsoleOptions } from "./console.ts";
+import { hasSession, provesPage, sessionOf, type Asked, type ConsoleOptions } from "./console-cookie.ts";
 import { refuseAdmin } from "./refusal.ts";
 
 export interface ConsoleSignIn {

@@ -19,7 +19,7 @@ import type { Page, PagesByPath } from "./pages.ts";
 
 export interface ReportPageOptions {
   /** Takes a report, and tells whether it is on a message of ours. */
-  readonly noteReport: (provider: string, report: Report) => Promise<boolean>;
+  readonly takeReport: (provider: string, report: Report) => Promise<boolean>;
   readonly speak: (reference: string) => Promise<OutgoingMessage | undefined>;
   /** Called with each request or report; with its reference, or with why it was refused. */
   readonly onReport: (
@@ -47,7 +47,7 @@ function isOutsized({ target, headers, body }: Pick<ReportRequest, "target" | "h
 /** Makes the pages for all providers that report. */
 export function createReportPages(
   providers: readonly Provider[],
-  { noteReport, speak, onReport }: ReportPageOptions,
+  { takeReport, speak, onReport }: ReportPageOptions,
 ): PagesByPath {
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
@@ -73,7 +73,7 @@ export function createReportPages(
         if (reading.kind === "irrelevant") onReport(provider.name, "ignored");
         if (reading.kind === "genuine") {
           for (const report of reading.reports) {
-            const isKnown = await noteReport(provider.name, report);
+            const isKnown = await takeReport(provider.name, report);
             onReport(provider.name, isKnown ? "matched" : "unmatched", { reference: report.reference });
           }
         }

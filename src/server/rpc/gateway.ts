@@ -1,7 +1,7 @@
 /**
  * The gateway: one HTTP request becomes one call of one RPC, whichever of the four surfaces it came by.
  *
- *   route → method → type → size → key → scope, origin → body → message → the RPC → answer
+ *   route → method → type → size → key → scope, origin → limits → body → message → the RPC → answer
  *
  * It is a Node adapter of our own, for OtpService alone, in front of Connect's handlers (codecs.ts). Connect's own adapter
  * streams; but here every message is small and whole. Reading the body first puts one bound on it for every protocol, lets
@@ -112,7 +112,7 @@ interface Way extends Shared {
   readonly refuseShortly: RefuseShortly;
   /** Calls of pages under way. */
   readonly pageCalls: Budget;
-  /** How many bodies of all other callers are being read. */
+  /** How many bodies of calls that are no page's are being read. */
   secretBodies: number;
 }
 

@@ -1,7 +1,12 @@
 /** What the user's problem is, case by case. */
 import { expect, test } from "vitest";
 import { diagnose } from "../../../src/otp/verification/diagnosis.ts";
-import { emptyLog, withNote, type CallOutcome, type Verification } from "../../../src/otp/verification/verification.ts";
+import {
+  emptyLog,
+  withNote,
+  type ProviderCallOutcome,
+  type Verification,
+} from "../../../src/otp/verification/verification.ts";
 import { newMessage, type Message } from "../../../src/otp/message/message.ts";
 
 const opened = {
@@ -24,7 +29,7 @@ const message = (change: Partial<Message>): Message => ({
 const taken = message({ delivery: "ACCEPTED", maybeSent: true });
 const lost = message({ delivery: "UNDELIVERED", maybeSent: true, detail: "absent subscriber" });
 const arrived = message({ delivery: "DELIVERED", maybeSent: true });
-const refused = (outcome: CallOutcome, change: Partial<Message> = {}) => ({
+const refused = (outcome: ProviderCallOutcome, change: Partial<Message> = {}) => ({
   verification: withNote(opened, { kind: "call", outcome, provider: "one", copy: 0 }, 5),
   messages: [message({ delivery: "REJECTED", ...change })],
 });
@@ -73,7 +78,7 @@ test.each<[string, Partial<Verification>, Message[]]>([
   expect(diagnose({ ...opened, ...change }, messages, 10)).toBe(sentence);
 });
 
-test.each<[CallOutcome, string]>([
+test.each<[ProviderCallOutcome, string]>([
   ["recipient", "No message left: one refuses this number (why), so it failed."],
   ["credentials", "No message left: one refuses our credentials (why), so it failed."],
   ["balance", "No message left: our balance with one is used up (why), so it failed."],
