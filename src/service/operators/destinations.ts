@@ -24,9 +24,20 @@ export function readPrefix(text: string): ReadPrefix {
   return { kind: "prefix", prefix: text };
 }
 
-/** True for a prefix that is a whole number. Pure. */
+/** What makes a number of its beginning: four digits, as the pumping guard counts, or more where numbers are long. */
+const endings = [4, 5, 6, 7, 8].map((count) => "0".repeat(count));
+
+/**
+ * True for a prefix that is a whole number, or all but the last digits of one. Number plans grow stale: what is of no plan,
+ * and the beginning of nothing in one, is taken for a number. Pure.
+ */
 export function isWholeNumber(prefix: string): boolean {
-  return parsePhoneNumber(prefix).ok;
+  const parsed = parsePhoneNumber(prefix);
+  if (!parsed.ok || parsed.value.kind !== "unknown") return parsed.ok;
+  return !endings.some((ending) => {
+    const longer = parsePhoneNumber(prefix + ending);
+    return longer.ok && longer.value.kind !== "unknown";
+  });
 }
 
 /** Who changes a list, and the keys that tell a number by its index; without keys at hand it is masked. */
