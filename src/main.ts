@@ -83,7 +83,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const given = { config, system, telemetry, print, onFault, activities, pace: createPace() };
     const pricing = openPricing(config, tenants, providers.providersOf);
     chargeOf = pricing.chargeOf;
-    const base: Base = { ...given, ...ends.told(watched, keys), ...providers, keys, tenants, phoneOf, ...pricing };
+    const base: Base = { ...given, ...ends.watch(watched, keys), ...providers, keys, tenants, phoneOf, ...pricing };
 
     worker = createMessageWorker(base, tracing);
     const { recurring, refusals } = createRecurring(base, worker, slotOf);

@@ -36,9 +36,9 @@ export interface Dependencies {
   readonly telemetry: Telemetry;
   /** Puts text on standard output. */
   readonly print: (text: string) => void;
-  /** Providers of SMS to use instead of those that the configuration names, */
+  /** Providers of SMS to use instead of those that the configuration names. */
   readonly providers?: readonly Provider[];
-  /** and those of other channels. */
+  /** The same for other channels. */
   readonly providersByChannel?: Readonly<Partial<Record<Channel, readonly Provider[]>>>;
   /** The version that operators are told; none unless given. */
   readonly version?: string;

@@ -24,8 +24,8 @@ type Noting = <View extends { readonly verification?: Verification | undefined }
 export interface Ends {
   /** Told by the store of what its sweep has ended. */
   readonly onExpired: (verification: Verification) => void;
-  /** The same with a store whose acts are told; the keys read the numbers. */
-  readonly told: <W extends { readonly store: Store }>(watched: W, keys: KeyRing) => W;
+  /** The same with a store that tells of its acts; the keys read the numbers. */
+  readonly watch: <W extends { readonly store: Store }>(watched: W, keys: KeyRing) => W;
 }
 
 /** Makes what is watched, and what of it the store tells. */
@@ -34,7 +34,7 @@ export function createWatching(system: System): { readonly activities: Activitie
   let tellers: ActivityTellers | undefined;
   const ends: Ends = {
     onExpired: (verification) => tellers?.ended(verification),
-    told(watched, keys) {
+    watch(watched, keys) {
       tellers = activityTellers(activities, keys);
       return { ...watched, store: tellingChanges(watched.store, activities, tellers) };
     },
@@ -49,7 +49,7 @@ function tellingChanges(
   tellers: Pick<ActivityTellers, "guessed" | "ended">,
 ): Store {
   /** Has an act decide as it would, and tells what came of it. */
-  const told = <R>(act: (noting: Noting) => Promise<R>): Promise<R> =>
+  const watched = <R>(act: (noting: Noting) => Promise<R>): Promise<R> =>
     activities.watchers > 0 ? noted(act) : act((decide) => decide);
 
   async function noted<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
@@ -75,11 +75,11 @@ function tellingChanges(
 
   return {
     ...store,
-    updateVerification: (scope, decide) => told((noting) => store.updateVerification(scope, noting(decide))),
-    settleMessage: (name, phoneOf, decide) => told((noting) => store.settleMessage(name, phoneOf, noting(decide))),
+    updateVerification: (scope, decide) => watched((noting) => store.updateVerification(scope, noting(decide))),
+    settleMessage: (name, phoneOf, decide) => watched((noting) => store.settleMessage(name, phoneOf, noting(decide))),
     claimMessages: (max, phoneOf, decideLate, billOf) =>
-      told((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf)),
+      watched((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf)),
     claimFallbacks: (max, rules) =>
-      told((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) })),
+      watched((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) })),
   };
 }

@@ -89,9 +89,9 @@ export interface AuditQuery {
   readonly subject: string;
   /** Whose actors. */
   readonly actorTenant: string;
-  /** From this on, */
+  /** The first moment. */
   readonly fromMs: Instant;
-  /** and before this. */
+  /** The first moment after it. */
   readonly toMs: Instant;
   /** After this entry, as the page before ended. */
   readonly after?: AuditKey | undefined;

@@ -97,27 +97,28 @@ export interface Charge {
 export type ChargeOf = (sent: Sent) => Charge;
 export const noCharge: ChargeOf = () => ({ segments: 0 });
 
-type Told = Pick<Message, "delivery" | "provider" | "providerMessageId">;
+/** What is known of a message's way. */
+type MessageDelivery = Pick<Message, "delivery" | "provider" | "providerMessageId">;
 
-/** What is known of messages that a provider has taken, */
+/** How a message stands that a provider has surely taken. */
 export const takenDeliveries: readonly Message["delivery"][] = ["ACCEPTED", "DELIVERED", "UNDELIVERED"];
 
-/** beside those that it has given an id. Pure. */
-export function isTaken({ delivery, providerMessageId }: Told): boolean {
+/** Whether a provider has taken a message: by how it stands, or by the id that the provider gave it. Pure. */
+export function isTaken({ delivery, providerMessageId }: MessageDelivery): boolean {
   return takenDeliveries.includes(delivery) || providerMessageId !== null;
 }
 
 /** Whether a message did not arrive, as far as that is known. Pure. */
-function isUndelivered(message: Told): boolean {
+function isUndelivered(message: MessageDelivery): boolean {
   const { delivery } = message;
   return delivery === "UNDELIVERED" || delivery === "REJECTED" || (delivery === "EXPIRED" && !isTaken(message));
 }
 
-/** What is counted of a verification, */
+/** What is counted of a verification. */
 export type TalliedVerification = Omit<Sent, "channel" | "provider"> &
   Pick<Verification, "channel" | "state" | "createMs" | "endMs">;
-/** and of a message. */
-export type TalliedMessage = Told & Pick<Message, "copy" | "channel">;
+/** What is counted of a message. */
+export type TalliedMessage = MessageDelivery & Pick<Message, "copy" | "channel">;
 
 /**
  * The sums of one message; with a verification's first, those of the verification too. Of so many `times` that are counted

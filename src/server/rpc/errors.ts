@@ -65,7 +65,7 @@ function codeNamed(code: Code): StatusCode | undefined {
 const retried: ReadonlySet<StatusCode> = new Set(["UNAVAILABLE", "ABORTED"]);
 
 /** What every surface shows of a refusal. */
-interface Told {
+interface RefusalParts {
   readonly code: Code;
   readonly sentence: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -73,7 +73,7 @@ interface Told {
 }
 
 /** Tells a refusal, with its details and its `Retry-After`. */
-function tell(refusal: Refusal): Told {
+function partsOf(refusal: Refusal): RefusalParts {
   const { reason, field, attemptsRemaining } = refusal;
   const sentence = sentenceOf(refusal);
   const seconds = retryAfterSeconds(refusal);
@@ -118,7 +118,7 @@ function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): Det
 
 /** A refusal as Connect's error. */
 export function toConnectError(refusal: Refusal): ConnectError {
-  const { code, sentence, headers, details } = tell(refusal);
+  const { code, sentence, headers, details } = partsOf(refusal);
   return new ConnectError(sentence, code, headers, [...details]);
 }
 
@@ -129,7 +129,7 @@ export function toConnectError(refusal: Refusal): ConnectError {
  * ConnectError makes Node load its whole `fetch`: some 30 ms of a start and 3 MB.
  */
 export function restError(refusal: Refusal) {
-  const { code, sentence, headers, details } = tell(refusal);
+  const { code, sentence, headers, details } = partsOf(refusal);
   const { reason, field, attemptsRemaining } = refusal;
   const seconds = retryAfterSeconds(refusal);
   const essentials = {

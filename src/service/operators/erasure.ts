@@ -20,9 +20,9 @@ export interface ErasureOptions {
 }
 
 export interface ErasedPhone {
-  /** Verifications that are gone, */
+  /** Verifications that are gone. */
   readonly verifications: number;
-  /** and how many of them were pending. */
+  /** How many of them were pending. */
   readonly canceled: number;
   /** Events that waited for an endpoint. */
   readonly events: number;

@@ -20,9 +20,9 @@ import { nothing, type Decided } from "../../otp/decisions/writes.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
 
-/** Ten at once, and ten a day, */
+/** Tries of all: ten at once, and ten a day. */
 export const tryLimit: Limit = { burst: 10, intervalMs: dayMs / 10 };
-/** of which five are one key's or one user's. */
+/** Tries of one key or one user: half of that. */
 export const actorTryLimit: Limit = { burst: 5, intervalMs: dayMs / 5 };
 
 /** Where the tries are counted: no number is spelt so. */

@@ -47,7 +47,7 @@ export type Month = Omit<Sample, "audit">;
 export function monthOf(options: MonthOptions): Month {
   const { endMs, seed } = options;
   const incidents = incidentsUntil(endMs);
-  const kept: Told = { sums: new Map(), refusals: new Map(), stories: [], today: new Map() };
+  const kept: KeptMonth = { sums: new Map(), refusals: new Map(), stories: [], today: new Map() };
   for (const tenant of sampleTenants) {
     const chance = chanceOf(seed, tenant.id);
     const book = createBook(options, chance, kept);
@@ -65,8 +65,8 @@ export function monthOf(options: MonthOptions): Month {
   };
 }
 
-/** What is told of the month so far. */
-interface Told {
+/** What is kept of the month so far. */
+interface KeptMonth {
   readonly sums: Map<string, SumRow>;
   readonly refusals: Map<string, Refusals>;
   readonly stories: Story[];
@@ -82,7 +82,7 @@ interface Book {
   refuse(tenant: string, reason: string, atMs: Instant, count: number): void;
 }
 
-function createBook({ endMs, key, keyIdOf }: MonthOptions, chance: Chance, told: Told): Book {
+function createBook({ endMs, key, keyIdOf }: MonthOptions, chance: Chance, kept: KeptMonth): Book {
   return {
     chance,
     endMs,
@@ -92,17 +92,17 @@ function createBook({ endMs, key, keyIdOf }: MonthOptions, chance: Chance, told:
       // What would go on beyond the end has not happened.
       if ((story.verification.endMs ?? 0) > endMs) return;
       for (const message of story.messages) {
-        for (const row of tally(story.verification, message, chargeOf)) addTo(told.sums, row);
+        for (const row of tally(story.verification, message, chargeOf)) addTo(kept.sums, row);
       }
-      if (isKept) told.stories.push(story);
+      if (isKept) kept.stories.push(story);
       if (dayOf(asked.atMs) !== dayOf(endMs)) return;
-      told.today.set(asked.tenant, (told.today.get(asked.tenant) ?? 0) + story.messages.length);
+      kept.today.set(asked.tenant, (kept.today.get(asked.tenant) ?? 0) + story.messages.length);
     },
     refuse(tenant, reason, atMs, count) {
       if (count === 0) return;
       const hour = Math.floor(atMs / hourMs);
       const name = `${hour} ${tenant} ${reason}`;
-      told.refusals.set(name, { hour, tenant, reason, count: (told.refusals.get(name)?.count ?? 0) + count });
+      kept.refusals.set(name, { hour, tenant, reason, count: (kept.refusals.get(name)?.count ?? 0) + count });
     },
   };
 }
@@ -176,10 +176,10 @@ function phoneIn(country: string, chance: Chance): string {
 // ---- an attack ------------------------------------------------------------------------------------------------------
 
 /** Has the guard judge an attack, send by send, and tells what is known of its prefix then. */
-function attacked(attack: Attack, options: MonthOptions, told: Told): Month["prefixes"][number] {
+function attacked(attack: Attack, options: MonthOptions, kept: KeptMonth): Month["prefixes"][number] {
   const { tenant, country, prefix, fromMs, toMs, sends, enforcedMs = Number.POSITIVE_INFINITY } = attack;
   const chance = chanceOf(options.seed, prefix);
-  const book = createBook(options, chance, told);
+  const book = createBook(options, chance, kept);
   const times = Array.from({ length: sends }, () => Math.floor(fromMs + chance.share() * (toMs - fromMs)));
   const waiting: { readonly createMs: Instant; readonly tally: "block" | "beyond" }[] = [];
   const decisions: PrefixChange["decisions"][number][] = [];
@@ -220,7 +220,7 @@ function attacked(attack: Attack, options: MonthOptions, told: Told): Month["pre
 // ---- the day under way ----------------------------------------------------------------------------------------------
 
 /** What counts under the caps of today: of the bank at least so much that it is near its own, whatever the hour is. */
-function daysOf(endMs: Instant, { today }: Told): Month["days"] {
+function daysOf(endMs: Instant, { today }: KeptMonth): Month["days"] {
   return sampleTenants.map(({ id: tenant, cap }) => {
     const sent = today.get(tenant) ?? 0;
     return {

@@ -16,7 +16,7 @@ import {
   type SumsQuery,
 } from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
-import { firstHourOf, periodRead, refusalsRead, sumsRead, type Read, type ToldRow } from "../rows/sum-reads.ts";
+import { firstHourOf, periodRead, refusalsRead, sumsRead, type Read, type PartRow } from "../rows/sum-reads.ts";
 import { sumsOf, tallyRowOf } from "../rows/sums.ts";
 import { at } from "../rows/values.ts";
 import { query, send } from "../statement.ts";
@@ -38,16 +38,16 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
   const longRead = <Row>({ statement, values }: Read) => engine.longRead<Row>(statement, values);
   /** As a value it tells PostgreSQL how few rows are behind it. It only advances, so none is missed. */
   const readNote = async () => (await engine.query<{ end_ms: number }>(summing.note, []))[0]?.end_ms ?? 0;
-  const unsummedOf = (rows: readonly ToldRow[]) =>
+  const unsummedOf = (rows: readonly PartRow[]) =>
     sumsOf(
-      toldOf(rows, "unsummed").map((values) => tallyRowOf(values as readonly (string | number | null)[])),
+      cellsOf(rows, "unsummed").map((values) => tallyRowOf(values as readonly (string | number | null)[])),
       chargeOf,
     );
   return {
     async readSums(asked, max) {
       const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
-      const rows = await longRead<ToldRow>(sumsRead(asked, engine, { note: await readNote(), rowsMax }));
-      const stored = toldOf(rows, "stored").map((values) => storedRowOf(values as StoredValues));
+      const rows = await longRead<PartRow>(sumsRead(asked, engine, { note: await readNote(), rowsMax }));
+      const stored = cellsOf(rows, "stored").map((values) => storedRowOf(values as StoredValues));
       if (stored.length >= rowsMax) return undefined;
       const found = grouped([...stored, ...unsummedOf(rows).map((row) => ofGroup(row, asked))]);
       return found.length > max ? undefined : found;
@@ -55,7 +55,7 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
 
     async readPeriod(asked) {
       const rowsMax = storedRowsMax / 2;
-      const rows = await longRead<ToldRow>(periodRead(asked, engine, { note: await readNote(), rowsMax }));
+      const rows = await longRead<PartRow>(periodRead(asked, engine, { note: await readNote(), rowsMax }));
       return rows.length >= rowsMax ? undefined : periodOf(rows, unsummedOf(rows), asked);
     },
 
@@ -80,8 +80,8 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
 }
 
 /** The rows of a part of what was read, each as an array of its values. */
-const toldOf = (rows: readonly ToldRow[], part: ToldRow["part"]) =>
-  rows.flatMap((row) => (row.part === part ? [JSON.parse(row.told) as readonly unknown[]] : []));
+const cellsOf = (rows: readonly PartRow[], part: PartRow["part"]) =>
+  rows.flatMap((row) => (row.part === part ? [JSON.parse(row.cells) as readonly unknown[]] : []));
 
 /** The key of what is stored, and its measures in their order. */
 type StoredValues = readonly [
@@ -110,19 +110,19 @@ function ofGroup(row: SumRow, { interval, groupBy }: Pick<SumsQuery, "interval" 
 }
 
 /** Puts together what the database has grouped and what is not summed yet. Pure. */
-function periodOf(rows: readonly ToldRow[], unsummed: readonly SumRow[], asked: PeriodQuery): Period {
+function periodOf(rows: readonly PartRow[], unsummed: readonly SumRow[], asked: PeriodQuery): Period {
   const { interval, groupBy } = asked;
-  const brought = (part: ToldRow["part"], by: Pick<SumsQuery, "interval" | "groupBy">) =>
+  const brought = (part: PartRow["part"], by: Pick<SumsQuery, "interval" | "groupBy">) =>
     grouped([
-      ...toldOf(rows, part).map((values) => storedRowOf(values as StoredValues)),
+      ...cellsOf(rows, part).map((values) => storedRowOf(values as StoredValues)),
       ...unsummed.map((row) => ofGroup(row, by)),
     ]);
   return {
     byTime: interval === "all" ? [] : brought("by time", { interval, groupBy: [] }),
     byGroup: groupBy === undefined ? [] : brought("by group", { interval: "all", groupBy: [groupBy] }),
     byProvider: brought("by provider", { interval: "all", groupBy: ["provider"] }),
-    lines: toldOf(rows, "lines").map((values) => lineOf(values as LineValues, groupBy)),
-    refused: new Map(toldOf(rows, "refused") as unknown as readonly (readonly [string, number])[]),
+    lines: cellsOf(rows, "lines").map((values) => lineOf(values as LineValues, groupBy)),
+    refused: new Map(cellsOf(rows, "refused") as unknown as readonly (readonly [string, number])[]),
   };
 }
 

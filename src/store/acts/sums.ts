@@ -24,9 +24,9 @@ import { addSums, sumsOf, sumValues, tallyText, type TallyRow } from "../rows/su
 import { idBytesOf } from "../rows/values.ts";
 import { query, send, type Statement, type Steps } from "../statement.ts";
 
-/** How far behind the store's clock summing stays, */
+/** How far behind the store's clock summing stays. */
 export const behindMs = 60_000;
-/** and from when on a report may be late. Between the two, either is right. */
+/** From when on a report may be late. Between this and `behindMs`, either is right. */
 const lateFromMs = 30_000;
 /** What a sample month (sample.ts) does to the sums, too. */
 export const summing = {

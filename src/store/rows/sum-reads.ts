@@ -22,9 +22,9 @@ export interface Read {
 }
 
 /** A row of a part of what is read: its values as an array in JSON. */
-export interface ToldRow {
+export interface PartRow {
   readonly part: "stored" | "unsummed" | "by time" | "by group" | "by provider" | "lines" | "refused";
-  readonly told: string;
+  readonly cells: string;
 }
 
 export interface Bounds {
@@ -33,7 +33,7 @@ export interface Bounds {
   readonly rowsMax: number;
 }
 
-type Told = Pick<Engine, "messagesJoin" | "jsonArray">;
+type Dialect = Pick<Engine, "messagesJoin" | "jsonArray">;
 
 /** Takes the values of a statement, and gives what stands for each in its text. */
 function valuesTaken() {
@@ -59,8 +59,8 @@ export function firstHourOf(hour: number, interval: Interval): number {
 const summed = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
 
 /** A part of a read: the values of each of its rows. */
-const part = ({ jsonArray }: Told, name: ToldRow["part"], values: readonly string[], from: string) =>
-  `SELECT '${name}' AS part, CAST(${jsonArray}(${list(values)}) AS text) AS told FROM ${from}`;
+const part = ({ jsonArray }: Dialect, name: PartRow["part"], values: readonly string[], from: string) =>
+  `SELECT '${name}' AS part, CAST(${jsonArray}(${list(values)}) AS text) AS cells FROM ${from}`;
 
 type Hours = Pick<SumsQuery, "fromHour" | "toHour" | "tenant">;
 
@@ -96,7 +96,7 @@ type Select = (from: string) => string;
 /** What is not summed yet of the hours asked for. */
 function unsummedText(
   { fromHour, toHour, tenant }: Hours,
-  { messagesJoin }: Told,
+  { messagesJoin }: Dialect,
   { note, take }: { readonly note: number; readonly take: Take },
 ): string {
   const ofTenant = tenant === undefined ? "" : `AND tenant = ${take(tenant)}`;
@@ -111,7 +111,7 @@ function unsummedText(
 }
 
 /** Reads sums by a step of time and groups: "stored" with the key and the measures, and "unsummed". */
-export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds): Read {
+export function sumsRead(query: SumsQuery, dialect: Dialect, { note, rowsMax }: Bounds): Read {
   const { interval, groupBy, tenant } = query;
   const { values, take } = valuesTaken();
   const groups = dimensions.filter((each) => groupBy.includes(each));
@@ -119,8 +119,8 @@ export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds
   const by = [...(interval === "all" ? [] : [firstHourSql(interval)]), ...groups, "currency"];
   const select: Select = (from) => `SELECT ${list([...columns, ...summed])} FROM ${from} GROUP BY ${list(by)}`;
   const rows = rowsOf(query, interval, { tables: stored, select, take });
-  const text = `${part(told, "stored", [...sumKeys, ...measures], `(${rows} LIMIT ${take(rowsMax)}) AS stored`)}
-    UNION ALL ${part(told, "unsummed", tallyColumns, `(${unsummedText(query, told, { note, take })}) AS unsummed`)}`;
+  const text = `${part(dialect, "stored", [...sumKeys, ...measures], `(${rows} LIMIT ${take(rowsMax)}) AS stored`)}
+    UNION ALL ${part(dialect, "unsummed", tallyColumns, `(${unsummedText(query, dialect, { note, take })}) AS unsummed`)}`;
   return { statement: { name: nameOf("read-sums", interval, groups.join(), tenant && "one"), text }, values };
 }
 
@@ -145,7 +145,7 @@ const groupOf: Readonly<Record<Dimension, string>> = {
  * Reads a period by time, by group and by provider, each with the key and the measures; the steps of the groups with the most
  * verifications; what is not summed yet; and refusals by their reason. Rows of sums and rows that are not summed are read once.
  */
-export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bounds): Read {
+export function periodRead(query: PeriodQuery, dialect: Dialect, { note, rowsMax }: Bounds): Read {
   const { interval, groupBy, tenant, linesMax } = query;
   const { values, take } = valuesTaken();
   const groups = [...new Set<Dimension>([...(groupBy === undefined ? [] : [groupBy]), "provider"])];
@@ -159,18 +159,18 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
   };
   const all = [...sumKeys, ...measures];
   const parts = [
-    ...(interval === "all" ? [] : [part(told, "by time", all, regrouped(interval))]),
-    part(told, "by provider", all, regrouped("all", "provider")),
-    part(told, "unsummed", tallyColumns, "unsummed"),
+    ...(interval === "all" ? [] : [part(dialect, "by time", all, regrouped(interval))]),
+    part(dialect, "by provider", all, regrouped("all", "provider")),
+    part(dialect, "unsummed", tallyColumns, "unsummed"),
   ];
   const select: Select = (from) =>
     `SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summed])} FROM ${from} GROUP BY ${list(by)}`;
   const ctes = [
-    `unsummed AS MATERIALIZED (${unsummedText(query, told, { note, take })})`,
+    `unsummed AS MATERIALIZED (${unsummedText(query, dialect, { note, take })})`,
     `stored AS MATERIALIZED (${rowsOf(query, interval, { tables: stored, select, take })})`,
   ];
   if (groupBy !== undefined) {
-    parts.push(part(told, "by group", all, regrouped("all", groupBy)));
+    parts.push(part(dialect, "by group", all, regrouped("all", groupBy)));
     ctes.push(
       `counted AS (SELECT hour, ${groupBy} AS grp, asked FROM stored UNION ALL
         SELECT ${firstHourSql(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked})`,
@@ -179,12 +179,12 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
     );
     const steps = `(SELECT hour, grp, sum(asked) AS asked FROM counted WHERE grp IN (SELECT grp FROM shown)
       GROUP BY hour, grp LIMIT ${take(rowsMax)}) AS steps`;
-    parts.push(part(told, "lines", ["hour", "grp", "asked"], steps));
+    parts.push(part(dialect, "lines", ["hour", "grp", "asked"], steps));
   }
   const selectRefused: Select = (from) => `SELECT reason, sum(count) AS count FROM ${from} GROUP BY reason`;
   const refused = `(SELECT reason, sum(count) AS count
     FROM (${rowsOf(query, interval, { tables: refusals, select: selectRefused, take })}) AS all_of_it GROUP BY reason) AS refused`;
-  parts.push(part(told, "refused", ["reason", "count"], refused));
+  parts.push(part(dialect, "refused", ["reason", "count"], refused));
   const text = `WITH ${list(ctes)} ${parts.join(" UNION ALL ")}`;
   return { statement: { name: nameOf("read-period", interval, groupBy, tenant && "one"), text }, values };
 }
