@@ -135,7 +135,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "what requests leave behind is V8's to see",
     breaks: "ten connections that ask with 12 kB of headers make the process grow by 200 MiB and more",
-    place: "src/server/listener/held.ts#createHeld.giveBack",
+    place: "src/server/listener/held.ts#createHeld.hold",
     text: `leftBehind(http2LeftBytes + headerBytes);`,
     replacement: `leftBehind(0);`,
     suites: ["test/server/left-behind.test.ts"],
