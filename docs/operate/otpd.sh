@@ -22,12 +22,32 @@ while IFS= read -r line; do
 done <<END
 $(value Environment)
 END
-set -a
+# As systemd reads it, and no shell: in a shell a > of a value would write a file.
+settings() {
+  while IFS= read -r line || [ -n "$line" ]; do
+    line=${line#"${line%%[![:space:]]*}"}
+    line=${line%"${line##*[![:space:]]}"}
+    case $line in '' | '#'* | ';'*) continue ;; esac
+    name=${line%%=*}
+    text=${line#*=}
+    case $name in "$line" | [!A-Za-z_]* | *[!A-Za-z0-9_]* | '') fail "$1: $name is not the name of a value" ;; esac
+    case $text in
+      \'*\' | \"*\") quote=${text%"${text#?}"} text=${text#?} text=${text%?} ;;
+      \'* | \"*) quote=${text%"${text#?}"} text=$text ;;
+      *) quote= ;;
+    esac
+    case $quote$text in
+      \'*\'* | \"*\"*) fail "$1: the quotes of $name are not understood here" ;;
+      \'*) ;;
+      *\\*) fail "$1: the backslash of $name is not understood here: put the value in single quotes" ;;
+    esac
+    export "$name=$text"
+  done <"$1" || exit
+}
 for file in $(value EnvironmentFile); do
-  # shellcheck disable=SC1090
-  . "$file" || exit
+  case $file in -*) [ -e "${file#-}" ] || continue ;; esac
+  settings "${file#-}"
 done
-set +a
 cd "$(value WorkingDirectory)" || exit
 command=$(value ExecStart)
 command=${command% serve}

@@ -198,6 +198,31 @@ test("otpd.sh gives commands what the unit gives the server", async () => {
     expect(found.map(({ sentence }) => sentence).join("\n")).toContain("The master key is the one");
     expect(JSON.parse(await wrapped("keys", "create", "--name", "shop", "--json"))).toMatchObject({ name: "shop" });
     expect(await wrapped("phones", "show", "+31612345678")).toContain("Sends:");
+    // What stands in the file is no program, whatever a shell would make of it.
+    const print = "#!/bin/sh\nexec printenv OTP_FALLBACK OTP_BRAND OTP_ORIGINATORS OTP_LOG_LEVEL\n";
+    writeFileSync(`${bin}/otpd`, print, { mode: 0o755 });
+    const odd = [
+      "# a comment",
+      "OTP_FALLBACK=whatsapp>sms@30s",
+      "OTP_BRAND='A & B; `id` $HOME \\ # \"C\"'",
+      '  OTP_ORIGINATORS="NL=Acme Shop"  ',
+      "; another",
+      "OTP_LOG_LEVEL=a b&c",
+    ];
+    writeFileSync(`${etc}/otpd.env`, odd.join("\n"));
+    expect((await wrapped("doctor")).split("\n")).toEqual([
+      "whatsapp>sms@30s",
+      'A & B; `id` $HOME \\ # "C"',
+      "NL=Acme Shop",
+      "a b&c",
+      "",
+    ]);
+    for (const line of ["OTP_BRAND=\\x", `OTP_BRAND="a'b"c"`, "OTP_BRAND='x", "OTP BRAND=x", "OTP_BRAND"]) {
+      writeFileSync(`${etc}/otpd.env`, line);
+      await expect(wrapped("doctor")).rejects.toMatchObject({
+        stderr: expect.stringContaining("otpd.env: ") as string,
+      });
+    }
     rmSync(`${etc}/master-key`);
     await expect(wrapped("doctor")).rejects.toMatchObject({ stderr: expect.stringContaining("master-key") as string });
   } finally {
