@@ -85,7 +85,7 @@ Ends every secret of the endpoint but the newest, at once.`,
     summary: "post to an endpoint again",
     help: `Usage: otpd webhooks enable ID
 
-Posts to an endpoint that was disabled: what still waits for it, and what happens from now on.`,
+Posts to an endpoint that was disabled or fails: at once what still waits for it, and what happens from now on.`,
     run: (args) => changed(args, (store, id) => enableEndpoint({ store }, id, commandLine), "is enabled"),
   },
   "webhooks disable": {

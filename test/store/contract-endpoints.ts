@@ -2,7 +2,7 @@
  * The store's contract: endpoints, and the outbox of their events.
  */
 import { describe, expect, test } from "vitest";
-import { afterTry, disabled, eventLeaseMs, type Endpoint } from "../../src/otp/operators/endpoint.ts";
+import { afterTry, disabled, enabled, eventLeaseMs, type Endpoint } from "../../src/otp/operators/endpoint.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -91,6 +91,25 @@ export function endpointCases(withStore: WithStore): void {
         await expectWebhooks(true);
         await store.events.removeEndpoint("we_1");
         await expectWebhooks(false);
+      }),
+    );
+
+    test(
+      "that is enabled again has what waits for it due at once, but for what is being posted",
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 3, endpointOf("we_1"));
+        const [posted, ...failed] = await claimAll(store);
+        if (posted === undefined) throw new Error("nothing waits");
+        for (const job of failed) await store.events.recordTry(job, (to, now) => afterTry(7, to, "failed", now, 0));
+        await store.events.changeEndpoint("we_1", (found, now) => disabled(found, "operator", now));
+        expect(await claimAll(store)).toEqual([]);
+        await store.events.changeEndpoint("we_1", enabled);
+        const again = await claimAll(store);
+        expect(again.map(({ event, tries }) => [event.id, tries]).toSorted()).toEqual(
+          failed.map(({ event }) => [event.id, 0]).toSorted(),
+        );
+        expect(await recordedAsTaken(store, [posted])).toMatchObject([{ id: "we_1" }]);
       }),
     );
 

@@ -98,14 +98,25 @@ function answerOf({ lastTryTime, lastStatus, lastDetail }: Webhook): Child {
 }
 
 function actionsOn(webhook: Webhook, context: PageContext, again: () => void): HTMLElement {
-  const { id, disableTime } = webhook;
+  const { id, disableTime, failingSinceTime, waiting } = webhook;
   const test: HTMLButtonElement = button("Test", () => void attempt(context, test, () => tryOne(context, id)));
-  const toggle: HTMLButtonElement =
+  const enable = (words: string) => {
+    const pressed: HTMLButtonElement = button(
+      words,
+      () =>
+        void attempt(context, pressed, async () => {
+          await context.client.enableWebhook({ id }, calling(context.left));
+          again();
+        }),
+    );
+    return pressed;
+  };
+  const toggle =
     disableTime === undefined
       ? button("Disable", () =>
           ask(context, {
             title: "Disable this endpoint?",
-            text: "It is told of nothing more, and what waits for it is dropped.",
+            text: "It is told of nothing more, and what is due for it while it is disabled is dropped.",
             doIt: "Disable it",
             act: async () => {
               await context.client.disableWebhook({ id }, calling(context.left));
@@ -113,19 +124,13 @@ function actionsOn(webhook: Webhook, context: PageContext, again: () => void): H
             },
           }),
         )
-      : button(
-          "Enable",
-          () =>
-            void attempt(context, toggle, async () => {
-              await context.client.enableWebhook({ id }, calling(context.left));
-              again();
-            }),
-        );
+      : enable("Enable");
   return make(
     "div",
     { class: "tools many" },
     test,
     toggle,
+    disableTime === undefined && failingSinceTime !== undefined && waiting > 0n && enable("Send now"),
     button("Rotate", () => rotate(context, id, again)),
     button("Remove", () => remove(webhook, context, again), "danger"),
   );

@@ -123,6 +123,12 @@ export function enabled(endpoint: Endpoint): Endpoint {
   return { ...endpoint, disableMs: null, why: null, failingSinceMs: null };
 }
 
+/** Whether a change enables an endpoint that was disabled or failing: what waits for it begins anew. Pure. */
+export function isEnabledAnew(before: Endpoint, after: Endpoint): boolean {
+  const wasOff = before.disableMs !== null || before.failingSinceMs !== null;
+  return wasOff && after.disableMs === null && after.failingSinceMs === null;
+}
+
 /** True while a secret signs. Pure. */
 export function isSigning({ endMs }: EndpointSecret, now: Instant): boolean {
   return endMs === null || now < endMs;

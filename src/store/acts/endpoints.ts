@@ -2,7 +2,7 @@
  * The acts on webhook endpoints.
  */
 import { endpointStory } from "../../otp/operators/audit.ts";
-import type { Endpoint } from "../../otp/operators/endpoint.ts";
+import { eventLeaseMs, isEnabledAnew, type Endpoint } from "../../otp/operators/endpoint.ts";
 import type { Engine } from "../engine.ts";
 import type { Endpoints } from "../events.ts";
 import { endpointColumns, endpointValues, toEndpoint, type EndpointRow } from "../rows/event.ts";
@@ -37,6 +37,11 @@ const sql = {
       ON CONFLICT (id) DO UPDATE SET ${updates(endpointColumns)}`,
   },
   delete: { name: "delete-endpoint", text: `DELETE FROM webhook_endpoints WHERE id = $1` },
+  /** What waits, but for what is in a worker's hand: that is due when its lease ends. */
+  dueAnew: {
+    name: "events-due-anew",
+    text: `UPDATE events SET tries = 0, due_ms = $2 WHERE endpoint_id = $1 AND due_ms > $3`,
+  },
   deleteEvents: { name: "delete-events-of", text: `DELETE FROM events WHERE endpoint_id = $1` },
 } as const;
 
@@ -65,12 +70,14 @@ export function endpointActs(engine: Engine): Endpoints {
       engine.transact(function* () {
         const endpoint = yield* lockEndpoint(id);
         if (endpoint === undefined) return false;
-        const changed = change(endpoint, engine.now());
+        const now = engine.now();
+        const changed = change(endpoint, now);
         if (changed !== endpoint) {
           const stories = { before: endpointStory(endpoint), after: endpointStory(changed) };
           yield* noteAudit(engine, note, { ...audited(endpoint), ...stories });
         }
         yield* putEndpoint(changed);
+        if (isEnabledAnew(endpoint, changed)) yield* send(sql.dueAnew, [id, now, now + eventLeaseMs]);
         yield* lockTenants();
         yield* revise(endpoint.tenant);
         return true;

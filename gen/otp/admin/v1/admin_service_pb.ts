@@ -4095,7 +4095,8 @@ export const AdminService: GenService<{
     output: typeof RotateWebhookResponseSchema;
   },
   /**
-   * Enables an endpoint again. Safe to repeat.
+   * Enables an endpoint again, also one that fails: what waits for it is posted at once, and has all its tries anew. Safe to
+   * repeat.
    *
    * @generated from rpc otp.admin.v1.AdminService.EnableWebhook
    */
@@ -4105,7 +4106,7 @@ export const AdminService: GenService<{
     output: typeof EnableWebhookResponseSchema;
   },
   /**
-   * Disables an endpoint: what waits for it is dropped. Safe to repeat.
+   * Disables an endpoint: what comes due for it meanwhile is dropped. Safe to repeat.
    *
    * @generated from rpc otp.admin.v1.AdminService.DisableWebhook
    */
