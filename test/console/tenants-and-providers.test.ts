@@ -69,6 +69,19 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     await page.getByRole("heading", { level: 1, name: "Fraud" }).waitFor();
   });
 
+  test("tells a key that has ended, and offers nothing more to do with it", async () => {
+    const { id } = await world.makeKey({ expireMs: world.system.now() + 60_000 });
+    await open();
+    await goTo("Tenants and keys");
+    await page.getByRole("row").filter({ hasText: id }).getByRole("button", { name: "Rotate" }).waitFor();
+    world.system.advance(60_000);
+    await page.reload();
+    const row = page.getByRole("row").filter({ hasText: id });
+    await row.waitFor();
+    expect(await row.innerText()).toContain("ended");
+    expect(await row.getByRole("button").count()).toBe(0);
+  });
+
   test("makes a tenant by keyboard, tells each setting's source, changes and disables it", async () => {
     await open();
     await goTo("Tenants and keys");

@@ -1,6 +1,7 @@
 /**
  * Keys: what each may do, when it was last used, and when it ends.
  */
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
@@ -39,12 +40,13 @@ function columnsFor(context: PageContext, again: () => void) {
       head: "Last used",
       cell: ({ lastUseTime }: ApiKey) => (lastUseTime === undefined ? "never" : format.time(lastUseTime)),
     },
-    { head: "Ends", kind: "words" as const, cell: endOf },
+    { head: "Ends", kind: "words" as const, cell: (key: ApiKey) => endOf(key, context.now()) },
     {
       head: "Actions",
       cell: (key: ApiKey) =>
         may(context, "admin.write") &&
         key.revokeTime === undefined &&
+        !hasEnded(key, context.now()) &&
         make(
           "div",
           { class: "tools" },
@@ -61,9 +63,15 @@ function nameOf({ name, id }: ApiKey): Child {
   return [name, " ", auditLink(id)];
 }
 
-function endOf({ revokeTime, expireTime, lastRefuseTime }: ApiKey): Child {
+function hasEnded({ expireTime }: ApiKey, now: number): boolean {
+  return expireTime !== undefined && timestampMs(expireTime) <= now;
+}
+
+function endOf(key: ApiKey, now: number): Child {
+  const { revokeTime, expireTime, lastRefuseTime } = key;
   // Somebody still has it.
   const tried = lastRefuseTime && [make("br"), `tried since, ${format.time(lastRefuseTime)}`];
   if (revokeTime !== undefined) return [badge("revoked", "bad"), make("br"), format.time(revokeTime), tried];
+  if (hasEnded(key, now)) return [badge("ended", "bad"), make("br"), format.time(expireTime), tried];
   return expireTime === undefined ? "never" : [format.time(expireTime), tried];
 }
