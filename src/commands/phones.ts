@@ -3,10 +3,9 @@
  */
 import { channelsOn, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { commandLine } from "../otp/operators/audit.ts";
+import { commandLine, phoneSubject } from "../otp/operators/audit.ts";
 import type { Destination } from "../otp/verification/destination.ts";
-import type { KeyRing } from "../otp/keys/key-ring.ts";
-import { maskPhone, parsePhoneNumber, phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
+import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { defaultTenant, type Tenant } from "../otp/operators/tenant.ts";
 import { erasePhone } from "../service/operators/erasure.ts";
@@ -108,7 +107,7 @@ async function reset(args: string[]): Promise<void> {
     const longer: string[] = [];
     for (const { id, policy } of tenants) {
       if (!isKnown(await showPhone({ store, keys, policy }, id, phone))) continue;
-      const audited = { tenant: id, subject: nameOf(keys, id, phone) };
+      const audited = { tenant: id, subject: phoneSubject(keys.current, id, phone.e164) };
       const noted = { note: { by: commandLine, action: "phone.reset" }, audited } as const;
       await resetPhone({ store, keys, policy }, id, phone, noted);
       freshAt.push(id);
@@ -138,7 +137,7 @@ async function erase(args: string[]): Promise<void> {
     const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
     await tenants.refresh();
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
-    const audited = { tenant: asked ?? "", subject: nameOf(keys, asked ?? defaultTenant, phone) };
+    const audited = { tenant: asked ?? "", subject: phoneSubject(keys.current, asked ?? defaultTenant, phone.e164) };
     const noted = { note: { by: commandLine, action: "phone.erase" }, audited } as const;
     const erased = await erasePhone({ store, keys, phoneOf }, { phone: phone.e164, tenant: asked }, noted);
     const entries = erased.entries.map(({ tenant, verdict, note }) => ({ tenant, verdict, note }));
@@ -152,11 +151,6 @@ async function erase(args: string[]): Promise<void> {
     );
     say([`Erased of ${shown}: ${counts}. Its wrong codes count on until they are 90 days old.`, ...stay].join("\n"));
   }, charges);
-}
-
-/** What the audit calls a phone. */
-function nameOf({ current }: KeyRing, tenant: string, { e164 }: PhoneNumber): string {
-  return Buffer.from(phoneIndex(current, tenant, e164)).toString("base64url");
 }
 
 async function allTenants(store: Store, config: Config): Promise<Tenant[]> {

@@ -6,6 +6,8 @@ import { type Instant, timeOf } from "../../system.ts";
 import type { AdminKey } from "../keys/admin-key.ts";
 import type { ApiKey } from "../keys/api-key.ts";
 import type { ConsoleLink, ConsoleSession } from "../keys/console-session.ts";
+import type { MasterKey } from "../keys/key-ring.ts";
+import { phoneIndex } from "../phone-number.ts";
 import type { Destination } from "../verification/destination.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { PrefixRecord } from "../limits/pumping-guard.ts";
@@ -112,6 +114,11 @@ export function auditEntry({ by, action }: AuditNote, audited: Audited, now: Ins
 
 function textOf(story: Story | undefined): string {
   return story === undefined ? "" : JSON.stringify(story);
+}
+
+/** The subject of an entry that is about a phone: its index. Pure. */
+export function phoneSubject(key: MasterKey, tenant: string, e164: string): string {
+  return `phone:${Buffer.from(phoneIndex(key, tenant, e164)).toString("base64url")}`;
 }
 
 /** Tells of an API key. Pure. */

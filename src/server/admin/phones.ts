@@ -2,12 +2,12 @@
  * What operators do with a phone: a fresh start, and an end to all that is stored of it.
  */
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
-import { parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
+import { parsePhoneNumber, type E164 } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
 import { defaultTenant, type TenantOf } from "../../otp/operators/tenant.ts";
 import { erasePhone } from "../../service/operators/erasure.ts";
 import { resetPhone } from "../../service/operators/phones.ts";
-import type { Audited, AuditAction, Noted } from "../../otp/operators/audit.ts";
+import { phoneSubject, type Audited, type AuditAction, type Noted } from "../../otp/operators/audit.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
 import { destinationShown } from "./destinations.ts";
@@ -27,8 +27,7 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
     note: { by, action },
     audited,
   });
-  const indexOf = (tenant: string, phone: E164) =>
-    Buffer.from(phoneIndex(keys.current, tenant, phone)).toString("base64url");
+  const subjectOf = (tenant: string, phone: E164) => phoneSubject(keys.current, tenant, phone);
 
   return {
     async resetPhone(request, asker) {
@@ -39,7 +38,7 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
       const parsed = parsePhoneNumber(phone.value);
       if (!parsed.ok) return parsed;
       const { policy } = tenantOf(tenant.value);
-      const audited = { tenant: tenant.value, subject: indexOf(tenant.value, phone.value) };
+      const audited = { tenant: tenant.value, subject: subjectOf(tenant.value, phone.value) };
       await resetPhone({ store, keys, policy }, tenant.value, parsed.value, noted(asker, "phone.reset", audited));
       return ok({});
     },
@@ -50,7 +49,7 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
       if (!phone.ok) return phone;
       const known = tenant.value === undefined || (await store.registry.findTenant(tenant.value)) !== undefined;
       if (!known) return notFound;
-      const subject = indexOf(tenant.value ?? defaultTenant, phone.value);
+      const subject = subjectOf(tenant.value ?? defaultTenant, phone.value);
       const owed = noted(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
       const sought = { phone: phone.value, tenant: tenant.value };
       const { verifications, canceled, events, entries } = await erasePhone(dependencies, sought, owed);

@@ -1,10 +1,10 @@
 /**
  * What an operator does with a tenant's lists of destinations.
  */
-import type { Author } from "../../otp/operators/audit.ts";
+import { phoneSubject, type Author } from "../../otp/operators/audit.ts";
 import { isPrefix, type Destination, type Verdict } from "../../otp/verification/destination.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
-import { maskPhone, parsePhoneNumber, phoneIndex } from "../../otp/phone-number.ts";
+import { maskPhone, parsePhoneNumber } from "../../otp/phone-number.ts";
 import type { DestinationNote } from "../../store/registry.ts";
 import type { Store } from "../../store/store.ts";
 
@@ -72,6 +72,5 @@ function destinationNote(
 ): DestinationNote {
   if (!isWholeNumber(prefix)) return { by, action, subject: prefix };
   if (keys === undefined) return { by, action, subject: maskPhone(prefix) };
-  const index = Buffer.from(phoneIndex(keys.current, tenant, prefix)).toString("base64url");
-  return { by, action, subject: `phone:${index}` };
+  return { by, action, subject: phoneSubject(keys.current, tenant, prefix) };
 }

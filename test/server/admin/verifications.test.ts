@@ -86,6 +86,11 @@ test("support cancels, resets and erases, each with its entry in the audit", asy
     actions: ["verification.cancel", "phone.reset", "phone.erase"],
     has: false,
   });
+  await admin.block({ prefix: phone });
+  const blocked = await admin.listAudit({ action: "destination.block", pageSize: 1 });
+  // One name for a number, by which all that was done to it is found.
+  const { entries } = await admin.listAudit({ subject: blocked.entries[0]?.subject ?? "" });
+  expect(entries.map(({ action }) => action)).toEqual(["destination.block", "phone.erase", "phone.reset"]);
 });
 
 test("an admin of one tenant finds nothing of another, nor does anything to it", async () => {
