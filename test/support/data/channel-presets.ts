@@ -69,6 +69,9 @@ export const vonageKeys = generateKeyPairSync("rsa", {
   privateKeyEncoding: { type: "pkcs8", format: "pem" },
 });
 
+/** What a request to Vonage is authorized by: a token that such a key has signed. */
+export const vonageToken = expect.stringMatching(/^Bearer ([\w-]+\.){2}[\w-]{342}$/) as unknown;
+
 /** A request of Vonage's, signed as its manual says: the JWT names the body, and not the address. */
 export async function vonagePost(target: string, said: object, now = Date.now()): Promise<SentReport> {
   const body = JSON.stringify(said);
@@ -93,7 +96,7 @@ export const manualsOfChannels = {
     asked: {
       method: "POST",
       path: "/v1/calls",
-      headers: { authorization: expect.stringMatching(/^Bearer ([\w-]+\.){2}[\w-]{342}$/) as unknown, ...jsonType },
+      headers: { authorization: vonageToken, ...jsonType },
       body: {
         to: [{ type: "phone", number: "31612345678" }],
         from: { type: "phone", number: "15551234567" },

@@ -12,6 +12,8 @@ import {
   manualsOfChannels,
   twilioError,
   twilioPost,
+  vonageKeys,
+  vonageToken,
   type PresetManual,
 } from "./channel-presets.ts";
 import type { ScriptedReply } from "../fakes/scripted-gateway.ts";
@@ -86,13 +88,13 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
     statuses: { sent: "ACCEPTED", delivered: "DELIVERED", undelivered: "UNDELIVERED", failed: "UNDELIVERED" },
   },
   vonage: {
-    entry: { from: "Acme", vars: { api_key: "abcd1234" } },
-    secret: "api-secret",
+    entry: { from: "Acme", vars: { application_id: "aaaa-bbbb" } },
+    secret: vonageKeys.privateKey,
     reportSecret: "signature-secret",
     asked: {
       method: "POST",
       path: "/v1/messages",
-      headers: { authorization: basic("abcd1234:api-secret"), accept: "application/json" },
+      headers: { authorization: vonageToken, accept: "application/json" },
       body: {
         message_type: "text",
         channel: "sms",
