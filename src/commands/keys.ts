@@ -5,6 +5,7 @@ import { parseDurationMs } from "../config/shapes.ts";
 import { originsOf } from "../config/tenant-settings.ts";
 import {
   channelsNamed,
+  keyNameCharsMax,
   publishableScopes,
   scopes,
   secretScopes,
@@ -46,7 +47,7 @@ export const keyCommands: Commands = {
 
 Makes an API key and prints it, this once.
 
-  --name NAME      what the key is for, at most 64 characters
+  --name NAME      what the key is for, at most ${keyNameCharsMax} characters
   --tenant NAME    whose it is; default unless given
   --scopes LIST    what it may do, of ${allScopes};
                    ${secretScopes.join(",")} unless given; send includes resend
@@ -103,7 +104,9 @@ async function createKey(args: string[]): Promise<void> {
     },
   });
   const values = { ...given, tenant: given.tenant ?? defaultTenant };
-  if (values.name.length > 64) throw new Misused("--name must be one line of at most 64 characters.");
+  if (values.name.length > keyNameCharsMax) {
+    throw new Misused(`--name must be one line of at most ${keyNameCharsMax} characters.`);
+  }
   refuseHidden("--name", values.name);
   if (given.admin) return createAdminKey(given);
   const rights = values.publishable ? publishableRights(values) : secretRights(values);

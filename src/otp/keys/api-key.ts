@@ -27,6 +27,9 @@ export const secretScopes: readonly Scope[] = ["send", "verify", "read", "cancel
 /** What a publishable key may do; `send` only where its maker allowed it. */
 export const publishableScopes: readonly Scope[] = ["verify", "resend", "read", "cancel"];
 
+/** The longest name of a key. */
+export const keyNameCharsMax = 64;
+
 export const keyKinds = ["live", "test", "pub", "pubtest"] as const;
 
 /** Secret or publishable, and what the key works on: the real thing, or the sandbox (otp/message/sandbox.ts). */

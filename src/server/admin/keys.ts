@@ -9,6 +9,7 @@ import {
   channelsNamed,
   isPublishable,
   keyKinds,
+  keyNameCharsMax,
   publishableScopes,
   scopes,
   secretScopes,
@@ -45,7 +46,6 @@ export interface KeyDependencies {
   readonly isDevelopment: boolean;
 }
 
-const nameCharsMax = 60;
 const lifetimeMaxMs = 10 * 366 * 24 * 3_600_000;
 
 /** What is asked of a new key. */
@@ -156,8 +156,8 @@ function shown(found: AnyKey) {
 }
 
 function nameOf(name: string): AdminResult<string> {
-  const isFit = name.length <= nameCharsMax && hiddenCharacter(name) === undefined;
-  return isFit ? ok(name) : badField("name", `must be one line of at most ${nameCharsMax} visible characters`);
+  const isFit = name.length <= keyNameCharsMax && hiddenCharacter(name) === undefined;
+  return isFit ? ok(name) : badField("name", `must be one line of at most ${keyNameCharsMax} visible characters`);
 }
 
 function expiryOf({ lifetime }: Asked, now: number): AdminResult<number | null> {

@@ -197,6 +197,12 @@ test("nobody gives a scope that he lacks, by a new key or by another's", async (
   expect(await codeOf(client.createWebhook(shown))).toBe(Code.PermissionDenied);
 });
 
+test("a key's name is as long as the command takes it, and no longer", async () => {
+  const name = "n".repeat(64);
+  expect((await operator.createApiKey({ kind: "live", name })).apiKey?.name).toBe(name);
+  expect(await codeOf(operator.createApiKey({ kind: "live", name: `${name}n` }))).toBe(Code.InvalidArgument);
+});
+
 test("who lists the origin null for a key is told why not, in whole sentences", async () => {
   const refused = await operator.createApiKey({ kind: "pub", origins: ["null"] }).catch(ConnectError.from);
   expect(refused).toMatchObject({

@@ -2542,7 +2542,7 @@ export type CreateApiKeyRequest = Message<"otp.admin.v1.CreateApiKeyRequest"> & 
   tenant: string;
 
   /**
-   * What to call it; up to 60 characters.
+   * What to call it; up to 64 characters.
    *
    * @generated from field: string name = 3;
    */
