@@ -63,7 +63,7 @@ export interface FindingOptions {
 const dayMs = 86_400_000;
 /** Rows that are read at once, and that a page looks at in all. */
 const rowsAtOnce = 5_000;
-const rowsOfPage = 20_000;
+const rowsOfPage = 10_000;
 /** The same where each row is handed over, and each phone decrypted. */
 const phonesAtOnce = 300;
 const phonesOfPage = 5_000;
