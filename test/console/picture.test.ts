@@ -2,7 +2,7 @@
  * The console over the sample month, in a browser with the clock that real ones have: each page is alive, and README's picture is made
  * of the first (`npm run test:picture`).
  */
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -43,6 +43,17 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
     return visitor.page;
   };
 
+  /** Waits as a person does: a busy machine may end the read of a month after its 2 s, and the page offers to try again. */
+  const expectRead = async (page: Page, shows: readonly string[]) => {
+    const again = page.locator("main").getByRole("button", { name: "Try again" });
+    const pressAndRead = async () => {
+      for (const button of await again.all()) await button.click({ timeout: 1_000 }).catch(() => {});
+      return page.locator("main").innerText();
+    };
+    await expect.poll(pressAndRead).toContain(shows[0]);
+    await expectShown(page, shows);
+  };
+
   test.each([
     { link: "overview", shows: ["demo-bank has used 86 %", "+1415377••••", "Netherlands"] },
     { link: "overview?period=today", shows: ["Today, UTC", "Cost", "Caps of today"] },
@@ -56,7 +67,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
   ])("is alive at $link", async ({ link, shows }) => {
     const page = await open();
     await goTo(page, link);
-    await expectShown(page, shows);
+    await expectRead(page, shows);
     expect(await page.locator("main .trouble").count()).toBe(0);
   });
 
