@@ -164,9 +164,8 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const hasLeft = !providers.includes(facts.provider) && message.provider === facts.provider && isDone(message);
   const holder = hasLeft ? facts.provider : providers[message.providerIndex];
   const isFromHolder = message.delivery !== "QUEUED" && holder === facts.provider && isSameMessage;
-  const next = hasLeft ? 0 : message.providerIndex + 1;
   const others = isSuperseded(view) ? 0 : providers.length;
-  const reported = report(message, { ...facts, isFromHolder, next, providers: others }, now);
+  const reported = report(message, { ...facts, isFromHolder, ...(hasLeft && { next: 0 }), providers: others }, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
   const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };

@@ -55,9 +55,10 @@ export interface Suspects {
 export async function findSuspects(store: Store, query: Parameters<Store["findSuspects"]>[0]): Promise<Suspects> {
   const { max } = query;
   const found = await store.findSuspects({ ...query, max: max + 1 });
+  const shown = found.slice(0, max);
   const reports: PrefixReport[] = [];
-  for (let from = 0; from < Math.min(found.length, max); from += readAtOnce) {
-    const some = found.slice(from, Math.min(from + readAtOnce, max));
+  for (let from = 0; from < shown.length; from += readAtOnce) {
+    const some = shown.slice(from, from + readAtOnce);
     const read = await Promise.all(some.map(({ tenant, prefix }) => explainPrefix(store, { tenant, prefix })));
     reports.push(...read.filter((report) => report !== undefined));
     // What waits for the event loop goes first.

@@ -20,7 +20,6 @@ const pageBytes = 4_096;
 /** What the service takes without a page of the file. */
 const serviceBytes = 128 * mib;
 const memoryMaxBytes = 1_024 * mib;
-const fewRows = 10_000;
 
 /** A round, and what it read from the disk for each cycle. */
 interface Read extends Round {
@@ -30,7 +29,7 @@ interface Read extends Round {
 export async function scarce(place: Place, effort: Effort): Promise<Findings> {
   const { connections, rounds, roundMs, warmUpMs } = effort;
   const { real } = await makeReal(place, effort);
-  const count = effort.sizes.at(-1) ?? fewRows;
+  const count = effort.sizes.at(-1) ?? 0;
   const path = join(place.folder, "scarce.db");
   multiply(real.path, path, real.count, count);
   const fileBytes = statSync(path).size;
@@ -41,31 +40,28 @@ export async function scarce(place: Place, effort: Effort): Promise<Findings> {
   const ample = await sqliteTarget(place, `${amount(real.count)} pending, all in memory`, real);
   const name = `${amount(count)} pending, ${amount(fileBytes / mib)} MiB ${confined.how}`;
   const bounded = await sqliteTarget(place, name, { ...real, url: `file:${path}` }, {}, confined);
-  const taken: [Read[], Read[]] = [[], []];
+  const measured = [ample, bounded].map((target) => ({ target, taken: [] as Read[] }));
   for (let round = -1; round < rounds; round += 1) {
-    for (const [i, target] of [ample, bounded].entries()) {
+    for (const { target, taken } of measured) {
       const before = bytesRead(target.server.pid);
       const ms = round < 0 ? warmUpMs : roundMs;
       const done = await measureRound(target, connections, (lanes) => driveClosed(lanes, ms));
       const pages = (bytesRead(target.server.pid) - before) / pageBytes / ((done.perSecond * ms) / 1_000);
-      if (round >= 0) taken[i === 0 ? 0 : 1].push({ ...done, pages });
+      if (round >= 0) taken.push({ ...done, pages });
     }
   }
-  for (const target of [ample, bounded]) await target.close();
+  for (const { target } of measured) await target.close();
   confined.end();
-  const [fewest, most] = taken;
-  const rows = [ample, bounded].map((target, i) => {
-    const all = i === 0 ? fewest : most;
-    return [
-      target.name,
-      amount(medianOf(all, (round) => round.cpuMicros)),
-      range(all.map((round) => round.cpuMicros)),
-      spreadText(ratioOf(all, fewest)),
-      amount(medianOf(all, (round) => round.perSecond)),
-      sendTimes(all),
-      amount(median(all.map((round) => round.pages)), 1),
-    ];
-  });
+  const [fewest = [], most = []] = measured.map(({ taken }) => taken);
+  const rows = measured.map(({ target, taken }) => [
+    target.name,
+    amount(medianOf(taken, (round) => round.cpuMicros)),
+    range(taken.map((round) => round.cpuMicros)),
+    spreadText(ratioOf(taken, fewest)),
+    amount(medianOf(taken, (round) => round.perSecond)),
+    sendTimes(taken),
+    amount(median(taken.map((round) => round.pages)), 1),
+  ]);
   return { tables: [{ ...table, rows }], figures: { scarce: ratioOf(most, fewest) } };
 }
 
