@@ -30,28 +30,28 @@ export interface Ends {
 
 /** Makes what is watched, and what of it the store tells. */
 export function createWatching(system: System): { readonly activities: Activities; readonly ends: Ends } {
-  const activities = createActivities(system);
   let tellers: ActivityTellers | undefined;
+  let switchActs: (isWatched: boolean) => void = () => {};
+  const activities = createActivities(system, (isWatched) => switchActs(isWatched));
   const ends: Ends = {
     onExpired: (verification) => tellers?.ended(verification),
     watch(watched, keys) {
       tellers = activityTellers(activities, keys);
-      return { ...watched, store: tellingChanges(watched.store, activities, tellers) };
+      const own = watched.store;
+      const telling = tellingActs(own, tellers);
+      const store = { ...own };
+      // While nobody watches, a call's acts are the store's own.
+      switchActs = (isWatched) => void Object.assign(store, isWatched ? telling : own);
+      return { ...watched, store };
     },
   };
   return { activities, ends };
 }
 
-/** Wraps a store. While nobody watches, its acts decide as they are handed. */
-function tellingChanges(
-  store: Store,
-  activities: Pick<Activities, "watchers">,
-  tellers: Pick<ActivityTellers, "guessed" | "ended">,
-): Store {
-  /** Has an act decide as it would, and tells what came of it. */
-  const watched = <R>(act: (noting: Noting) => Promise<R>): Promise<R> =>
-    activities.watchers > 0 ? noted(act) : act((decide) => decide);
+type TellingActs = Pick<Store, "updateVerification" | "settleMessage" | "claimMessages" | "claimFallbacks">;
 
+/** The acts that change verifications: each decides as it would, and then tells what came of it. */
+function tellingActs(store: Store, tellers: Pick<ActivityTellers, "guessed" | "ended">): TellingActs {
   async function noted<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
     const changes = new Map<string, Change>();
     const result = await act((decide) => (view) => {
@@ -74,12 +74,11 @@ function tellingChanges(
   }
 
   return {
-    ...store,
-    updateVerification: (scope, decide) => watched((noting) => store.updateVerification(scope, noting(decide))),
-    settleMessage: (name, phoneOf, decide) => watched((noting) => store.settleMessage(name, phoneOf, noting(decide))),
+    updateVerification: (scope, decide) => noted((noting) => store.updateVerification(scope, noting(decide))),
+    settleMessage: (name, phoneOf, decide) => noted((noting) => store.settleMessage(name, phoneOf, noting(decide))),
     claimMessages: (max, phoneOf, decideLate, billOf) =>
-      watched((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf)),
+      noted((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf)),
     claimFallbacks: (max, rules) =>
-      watched((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) })),
+      noted((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) })),
   };
 }

@@ -86,7 +86,11 @@ interface Watcher {
   wake: () => void;
 }
 
-export function createActivities(system: Pick<System, "now" | "after">): Activities {
+/** `onWatched` is told when the first watcher has come, and when the last one has gone. */
+export function createActivities(
+  system: Pick<System, "now" | "after">,
+  onWatched: (isWatched: boolean) => void = () => {},
+): Activities {
   const watchers = new Set<Watcher>();
 
   /** Resolves when something is held, after `ms`, or when nobody waits any more. */
@@ -127,6 +131,7 @@ export function createActivities(system: Pick<System, "now" | "after">): Activit
       const watcher: Watcher = { watching, held: [], omitted: 0, secondMs: 0, taken: 0, wake: () => {} };
       watchers.add(watcher);
       book.watchers += 1;
+      if (book.watchers === 1) onWatched(true);
       try {
         // At once: whoever watches knows that he does.
         yield { activities: [], omitted: 0 };
@@ -141,6 +146,7 @@ export function createActivities(system: Pick<System, "now" | "after">): Activit
       } finally {
         watchers.delete(watcher);
         book.watchers -= 1;
+        if (book.watchers === 0) onWatched(false);
       }
     },
   };
