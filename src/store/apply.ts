@@ -1,14 +1,17 @@
 /**
- * The one place where a decision becomes changes, for every database.
+ * Before a decision and after it, for every database: what it is shown of a phone, and the one place where it becomes
+ * changes. What is kept of a phone may be under any of the master keys: its rows are read as one, and written under the
+ * current key.
  */
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/decisions/event.ts";
-import { dayOf } from "../otp/verification/policy.ts";
+import { dayOf, emptyHistory, type PhoneHistory } from "../otp/verification/policy.ts";
 import { recordOutcome, type PrefixChange } from "../otp/limits/pumping-guard.ts";
 import type { Verification } from "../otp/verification/verification.ts";
-import type { Decided, Writes } from "../otp/decisions/writes.ts";
-import { putPhone } from "./phone-rows.ts";
+import type { Decided, PhoneView, Writes } from "../otp/decisions/writes.ts";
+import type { Instant } from "../system.ts";
+import { lanes, mergeHistories } from "./rows/phone.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
-import type { UnitOfWork } from "./unit-of-work.ts";
+import type { PhoneRows, PhonesUnit, UnitOfWork } from "./unit-of-work.ts";
 
 /** What was decided about. */
 interface Subject extends Omit<Loaded, "now"> {
@@ -72,4 +75,93 @@ export function countOutcome(unit: UnitOfWork, ended: Verification, ref: PrefixR
 export function countedPrefixOf(verification: Verification | undefined, phoneOf: PhoneOf): PrefixName | undefined {
   const isCounted = verification !== undefined && verification.state === "PENDING" && verification.tally !== "none";
   return isCounted ? phoneOf(verification).prefix?.name() : undefined;
+}
+
+// ---- a phone --------------------------------------------------------------------------------------------------------
+
+/** Each part is read when a decision first looks at it, which most never do. So a view is good within its act only. */
+export function viewPhone(unit: PhonesUnit, ref: PhoneRef): PhoneView {
+  const { phones } = unit;
+  const { indexes, knownUser, buckets, limits } = ref;
+  let tats: readonly Instant[] | undefined;
+  let history: PhoneHistory | undefined;
+  return {
+    get tats() {
+      return (tats ??= latestTats(phones, indexes, { lane: knownUser ? lanes.known : lanes.first, buckets }));
+    },
+    get history() {
+      if (history !== undefined) return history;
+      history = emptyHistory;
+      for (const index of indexes) {
+        const found = phones.history(index);
+        if (found !== undefined) history = mergeHistories(history, found);
+      }
+      return history;
+    },
+    get openAttempts() {
+      let open = 0;
+      for (const index of indexes) open += unit.openAttempts(index);
+      return open;
+    },
+    limits: limits?.map((limit) => limit.limits),
+    limitTats: limits?.map((limit) =>
+      latestTats(phones, limit.indexes, { lane: lanes.named, buckets: limit.limits.length }),
+    ),
+  };
+}
+
+/** The latest of every bucket of a lane. */
+function latestTats(
+  phones: PhoneRows,
+  indexes: readonly Uint8Array[],
+  { lane, buckets }: { readonly lane: number; readonly buckets: number },
+): Instant[] {
+  const latest: Instant[] = [];
+  for (let place = 0; place < buckets; place += 1) {
+    let tatMs = 0;
+    for (const index of indexes) tatMs = Math.max(tatMs, phones.tat(index, lane | place) ?? 0);
+    latest.push(tatMs);
+  }
+  return latest;
+}
+
+/** Writes under the current master key, and deletes what was there under older ones. */
+export function putPhone(
+  { phones }: PhonesUnit,
+  { indexes, knownUser, kid, limits = [] }: PhoneRef,
+  { tats, history, limitTats }: Pick<Writes, "tats" | "history" | "limitTats">,
+): void {
+  if (tats !== undefined) putTats(phones, indexes, { lane: knownUser ? lanes.known : lanes.first, tats, kid });
+  for (const [i, spent] of limitTats?.entries() ?? []) {
+    const limit = limits[i];
+    if (limit === undefined) throw new Error("a limit that is spent is kept somewhere");
+    putTats(phones, limit.indexes, { lane: lanes.named, tats: spent, kid });
+  }
+  if (history === undefined) return;
+  const [current = new Uint8Array(), ...older] = indexes;
+  for (const index of older) phones.deleteHistory(index);
+  phones.putHistory(current, history, kid);
+}
+
+function putTats(
+  phones: PhoneRows,
+  [current, ...older]: readonly Uint8Array[],
+  { lane, tats, kid }: { readonly lane: number; readonly tats: readonly Instant[]; readonly kid: number },
+): void {
+  if (current === undefined) throw new Error("what is kept has an index");
+  for (const [place, tatMs] of tats.entries()) {
+    phones.putTat(current, lane | place, { tatMs, kid });
+    for (const index of older) phones.deleteTat(index, lane | place);
+  }
+}
+
+/** Fills every bucket of both lanes and forgets the history. */
+export function resetPhone({ phones }: PhonesUnit, { indexes, buckets }: PhoneRef): void {
+  for (const index of indexes) {
+    phones.deleteHistory(index);
+    for (let place = 0; place < buckets; place++) {
+      phones.deleteTat(index, lanes.first | place);
+      phones.deleteTat(index, lanes.known | place);
+    }
+  }
 }

@@ -11,10 +11,33 @@ import type { Message } from "../otp/message/message.ts";
 import type { PrefixChange, PrefixRecord } from "../otp/limits/pumping-guard.ts";
 import type { Guesses } from "../otp/verification/spraying.ts";
 import type { SumRow } from "../otp/operators/statistics.ts";
+import type { PhoneHistory } from "../otp/verification/policy.ts";
 import type { Verification } from "../otp/verification/verification.ts";
 import type { Instant } from "../system.ts";
-import type { PhonesUnit } from "./phone-rows.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
+
+/** When a bucket is full, and the master key that it is kept under. */
+export interface KeptTat {
+  readonly tatMs: Instant;
+  readonly kid: number;
+}
+
+/** What is kept of phones within a transaction, by a phone's index; of its limits by their buckets too (rows/phone.ts). */
+export interface PhoneRows {
+  tat(index: Uint8Array, bucket: number): Instant | undefined;
+  putTat(index: Uint8Array, bucket: number, tat: KeptTat): void;
+  deleteTat(index: Uint8Array, bucket: number): void;
+  history(index: Uint8Array): PhoneHistory | undefined;
+  putHistory(index: Uint8Array, history: PhoneHistory, kid: number): void;
+  deleteHistory(index: Uint8Array): void;
+}
+
+/** What of a unit of work is about phones. */
+export interface PhonesUnit {
+  readonly phones: PhoneRows;
+  /** Attempts left on a phone's pending, unexpired verifications. */
+  openAttempts(index: Uint8Array): number;
+}
 
 /**
  * One transaction, as an act sees it: synchronous, and up to date with what the acts before it in the same transaction have

@@ -4,9 +4,8 @@
 import type { CountKind } from "../../otp/verification/daily-cap.ts";
 import { kindsOf, type Cap } from "../../otp/decisions/spending.ts";
 import { latestCopy, type Verification } from "../../otp/verification/verification.ts";
-import { apply, countedPrefixOf } from "../apply.ts";
+import { apply, countedPrefixOf, viewPhone } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import { viewPhone } from "../phone-rows.ts";
 import { idText } from "../rows/values.ts";
 import type { FallbackRules, Job, Store } from "../store.ts";
 import type { DayUse, UnitOfWork } from "../unit-of-work.ts";

@@ -8,9 +8,8 @@ import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../..
 import type { ChargeOf } from "../../otp/operators/statistics.ts";
 import { stateAt, type Verification } from "../../otp/verification/verification.ts";
 import type { Decided } from "../../otp/decisions/writes.ts";
-import { apply, countedPrefixOf, putDays } from "../apply.ts";
+import { apply, countedPrefixOf, putDays, viewPhone } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import { viewPhone } from "../phone-rows.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import { outboxCountMax, type Job, type PhoneOf, type Store } from "../store.ts";

@@ -4,7 +4,7 @@
 import { auditEntry } from "../../otp/operators/audit.ts";
 import { oldestMinute, type Guesses } from "../../otp/verification/spraying.ts";
 import type { Engine } from "../engine.ts";
-import { resetPhone } from "../phone-rows.ts";
+import { resetPhone } from "../apply.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
 import type { Store } from "../store.ts";

@@ -10,7 +10,7 @@ import type { Instant } from "../../system.ts";
 import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
 import { toDestination, type DestinationRow } from "../rows/tenant.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
-import { viewPhone } from "../phone-rows.ts";
+import { viewPhone } from "../apply.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import type { PhoneRef, PrefixName, StoreWatchers } from "../store.ts";
 import type { Act } from "../unit-of-work.ts";

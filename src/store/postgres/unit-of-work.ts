@@ -15,12 +15,11 @@ import { minuteOf, noGuesses, type Guesses } from "../../otp/verification/sprayi
 import type { SumRow } from "../../otp/operators/statistics.ts";
 import { stateAt, type Verification } from "../../otp/verification/verification.ts";
 import type { Instant } from "../../system.ts";
-import type { KeptTat, PhoneRows } from "../phone-rows.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import { bucketKey } from "../rows/phone.ts";
 import { prefixKey } from "../rows/prefix.ts";
 import { keyOf } from "../rows/values.ts";
-import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
+import type { KeptTat, ListedNumber, PhoneRows, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
 import type { BatchDays, CountName } from "./lots.ts";
 

@@ -7,7 +7,7 @@ import type { PrefixRecord } from "../../otp/limits/pumping-guard.ts";
 import type { PhoneView } from "../../otp/decisions/writes.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
-import { viewPhone } from "../phone-rows.ts";
+import { viewPhone } from "../apply.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import { toPrefix } from "../rows/prefix.ts";
 import { StoreUnavailable, type PhoneRef, type PrefixName, type StoreWatchers } from "../store.ts";

@@ -8,7 +8,7 @@
  */
 import { isForgettable, type PhoneHistory } from "../../otp/verification/policy.ts";
 import type { Instant } from "../../system.ts";
-import type { KeptTat, PhoneRows } from "../phone-rows.ts";
+import type { KeptTat, PhoneRows } from "../unit-of-work.ts";
 import {
   bucketKey,
   historyValues,
