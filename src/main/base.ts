@@ -5,7 +5,7 @@ import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
-import { createInbox, type Inbox } from "../delivery/inbox.ts";
+import { createInbox, type Inbox } from "../delivery/providers/console.ts";
 import type { Provider } from "../delivery/provider.ts";
 import { makeProvider, reportersIn } from "../delivery/providers/list.ts";
 import { tellDecision } from "./activity.ts";

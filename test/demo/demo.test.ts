@@ -7,7 +7,7 @@ import { createServer, request as pass } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createInbox } from "../../src/delivery/inbox.ts";
+import { createInbox } from "../../src/delivery/providers/console.ts";
 import { Secret } from "../../src/otp/keys/secret.ts";
 import { createDemo } from "../../src/server/pages/demo.ts";
 import { startDemo, type DemoServer } from "../support/service/demo.ts";

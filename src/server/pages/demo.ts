@@ -11,7 +11,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
-import type { Inbox } from "../../delivery/inbox.ts";
+import type { Inbox } from "../../delivery/providers/console.ts";
 import { isLoopback } from "../../delivery/public-address.ts";
 import { digest } from "../../otp/keys/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
