@@ -182,8 +182,8 @@ export const boundsMutants: readonly Mutant[] = [
     name: "a full door sends newcomers away",
     breaks: "one address's crowd has every newcomer refused",
     place: "src/server/rpc/door.ts#createOthers",
-    text: `count >= waitingMax && !makeRoom(who)`,
-    replacement: `count >= waitingMax`,
+    text: `others.count >= waitingMax && !makeRoom(who)`,
+    replacement: `others.count >= waitingMax`,
     suites: ["test/server/door.test.ts"],
   },
   {

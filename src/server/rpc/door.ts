@@ -79,7 +79,7 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
     knownLooks += next.length;
     for (const answer of next) answer(lookedAtKnown);
     let begun = next.length;
-    for (; begun < atMost && looks < looksMax; begun += 1) {
+    for (; begun < atMost && looks < looksMax && others.count > 0; begun += 1) {
       const answer = others.take();
       if (answer === undefined) break;
       looks += 1;
@@ -107,7 +107,6 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
 function createOthers(waitingMax: number) {
   /** The next address's turn comes first. */
   const byAddress = new Map<string | undefined, Waiter[]>();
-  let count = 0;
 
   /**
    * Sends one away of the address that has the most, and of these the last of the connection that has the most. False
@@ -122,21 +121,20 @@ function createOthers(waitingMax: number) {
     if (leaver === undefined) return false;
     longest.splice(longest.lastIndexOf(leaver), 1);
     if (longest.length === 0) byAddress.delete(of);
-    count -= 1;
+    others.count -= 1;
     leaver.answer(undefined);
     return true;
   }
 
-  return {
-    get count() {
-      return count;
-    },
+  const others = {
+    /** How many wait. */
+    count: 0,
     /** Resolves when its turn comes; with undefined for one that is sent away. */
     add(who: Other): Promise<Looked | undefined> {
-      if (count >= waitingMax && !makeRoom(who)) return Promise.resolve(undefined);
+      if (others.count >= waitingMax && !makeRoom(who)) return Promise.resolve(undefined);
       const queue = byAddress.get(who.address) ?? [];
       byAddress.set(who.address, queue);
-      count += 1;
+      others.count += 1;
       return new Promise((answer) => queue.push({ connection: who.connection, answer }));
     },
     /** Takes the first one of the address whose turn it is, which is last from now on. */
@@ -147,10 +145,11 @@ function createOthers(waitingMax: number) {
       const waiter = queue.shift();
       byAddress.delete(address);
       if (queue.length > 0) byAddress.set(address, queue);
-      count -= 1;
+      others.count -= 1;
       return waiter?.answer;
     },
   };
+  return others;
 }
 
 /** The last one of the connection that has the most of a queue. */
