@@ -86,6 +86,12 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
   };
 }
 
+/** So many random bytes, in base64url. */
+export function randomText(system: Pick<System, "randomBytes">, bytes: number): string {
+  const { buffer, byteOffset, length } = system.randomBytes(bytes);
+  return Buffer.from(buffer, byteOffset, length).toString("base64url");
+}
+
 /** Resolves once `ms` have passed. */
 export function sleep(system: System, ms: number): Promise<void> {
   return new Promise((resolve) => void system.after(ms, resolve));

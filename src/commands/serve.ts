@@ -37,7 +37,7 @@ export async function serve(args: string[]): Promise<void> {
   });
   // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
   const { startService } = await import("../main.ts");
-  const print = (text: string) => void process.stdout.write(text);
+  const print = process.stdout.write.bind(process.stdout);
   service = await startService(config, { system, telemetry, print, version: version() });
   service.boundHeap();
   await stopped.promise;

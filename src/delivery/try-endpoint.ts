@@ -7,7 +7,7 @@ import type { Endpoint } from "../otp/operators/endpoint.ts";
 import { testEvent } from "../otp/decisions/event.ts";
 import type { KeyRing } from "../otp/keys/key-ring.ts";
 import type { Store } from "../store/store.ts";
-import type { System } from "../system.ts";
+import { randomText, type System } from "../system.ts";
 import { outcomeOfTry, postEvent, postTimeoutMs } from "./event-worker.ts";
 import type { Post, Posted } from "./post.ts";
 
@@ -35,7 +35,7 @@ export async function tryEndpoint(
   const note = noteOf(by, "webhook.test");
   if (note !== undefined) await store.registry.addAudit(note, { tenant: endpoint.tenant, subject: id });
   const now = store.now();
-  const event = testEvent(Buffer.from(system.randomBytes(16)).toString("base64url"), endpoint.tenant, now);
+  const event = testEvent(randomText(system, 16), endpoint.tenant, now);
   const posted = await postEvent({ keys, post }, event, endpoint, now, AbortSignal.timeout(postTimeoutMs));
   return { endpoint, posted, isTaken: outcomeOfTry(posted) === "taken" };
 }

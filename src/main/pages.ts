@@ -14,6 +14,7 @@ import { createOperations } from "../server/pages/operations.ts";
 import type { PagesByPath } from "../server/pages/pages.ts";
 import { createReportPages } from "../server/pages/reports.ts";
 import type { OwnKeys } from "../service/callers/api-keys.ts";
+import { randomText } from "../system.ts";
 import { createTakeReport } from "../service/reports.ts";
 import type { Base } from "./base.ts";
 import { createReportLines } from "./report-lines.ts";
@@ -55,7 +56,7 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     ? (await import("../server/pages/demo.ts")).createDemo({
         inbox: base.inbox,
         host: config.host,
-        token: new Secret(Buffer.from(system.randomBytes(demoTokenBytes)).toString("base64url")),
+        token: new Secret(randomText(system, demoTokenBytes)),
         makeKey: (origins) => ownKeys.make({ ...everythingPublic, tenant: "default", name: "demo page", origins }),
       })
     : undefined;

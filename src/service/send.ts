@@ -16,6 +16,7 @@ import type { SendView } from "../otp/decisions/standing.ts";
 import { capsOf, type Cap } from "../otp/decisions/spending.ts";
 import { canonicalBind } from "../otp/verification/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
+import { randomText } from "../system.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./callers/bot-gate.ts";
 import type { Answer, Caller, FallbackAsked, SendCommand, Sent } from "./calls.ts";
@@ -109,7 +110,7 @@ function factsOf(
   const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
   if (!phone.ok) return phone;
   const { e164, region } = phone.value;
-  const id = Buffer.from(system.randomBytes(16)).toString("base64url");
+  const id = randomText(system, 16);
   const { purpose, webOrigin, appHash, knownUser } = command;
   return ok({
     id,

@@ -109,11 +109,11 @@ export function decideSend(
   const { phone: number, ...kept } = facts.value;
   const [channel, ...others] = routeOf(facts.value, view.verdict);
   const expireMs = now + policy.ttlMs;
-  const plan = { ...kept.fallback, channels: others };
   const opened: Verification = {
     ...kept,
     channel,
-    fallback: newFallback(plan, now, lastFallbackMs(expireMs)),
+    fallback:
+      others.length === 0 ? null : newFallback({ ...kept.fallback, channels: others }, now, lastFallbackMs(expireMs)),
     region: number.region,
     tally: guarded.tally,
     state: "PENDING",

@@ -31,11 +31,9 @@ export interface FallbackPlan {
   readonly afterMs: number;
 }
 
-/** The plan of a new verification; null where there is nothing to go on to. Pure. */
-export function newFallback({ channels, afterMs }: FallbackPlan, now: Instant, lastMs: Instant): Fallback | null {
-  return channels.length === 0
-    ? null
-    : { channels, afterMs, dueMs: nextDueMs(afterMs, now, lastMs), owed: 0, unsent: [] };
+/** The plan of a new verification that has channels to go on to. Pure. */
+export function newFallback({ channels, afterMs }: FallbackPlan, now: Instant, lastMs: Instant): Fallback {
+  return { channels, afterMs, dueMs: nextDueMs(afterMs, now, lastMs), owed: 0, unsent: [] };
 }
 
 /**

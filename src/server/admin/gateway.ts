@@ -10,7 +10,7 @@ import { universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { CallLimit } from "../../service/callers/call-limits.ts";
-import type { System } from "../../system.ts";
+import { randomText, type System } from "../../system.ts";
 import { discard, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
@@ -19,7 +19,7 @@ import { isOwnOrigin } from "../http/own-origin.ts";
 import { isClosed, write } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
-import { newCallId } from "../rpc/call.ts";
+import { callIdBytes } from "../rpc/call.ts";
 import { createDoor, Places, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refusalOfLate, refuseForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
@@ -106,7 +106,7 @@ interface Way {
 
 export function createAdminGateway(options: AdminGatewayOptions): RequestHandler {
   const { system, onFault, onTurnedAway } = options;
-  const newId = () => newCallId(system);
+  const newId = () => randomText(system, callIdBytes);
   const rpcs = createAdminRpcs(options.handlers, bodyBytesMax, onFault);
   const turnAway = createTurnAway(newId, onTurnedAway);
   const places = new Places(callsMax);

@@ -5,7 +5,6 @@
 import type { Surface } from "../http/headers.ts";
 import type { ApiKey } from "../../otp/keys/api-key.ts";
 import type { Refusal } from "../../otp/reason.ts";
-import type { System } from "../../system.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { RpcName } from "./rpcs.ts";
 
@@ -36,11 +35,8 @@ export interface Call {
   isCanceled?: boolean;
 }
 
-/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
-export function newCallId(system: Pick<System, "randomBytes">): string {
-  const { buffer, byteOffset, length } = system.randomBytes(9);
-  return Buffer.from(buffer, byteOffset, length).toString("base64url");
-}
+/** What the id of a call is made of, or of what was to be one: 12 characters that nobody has had before. */
+export const callIdBytes = 9;
 
 /** Why a call's answer is no longer waited for. */
 export type Late = "the deadline has passed" | "the client is gone";

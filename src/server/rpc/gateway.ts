@@ -12,7 +12,7 @@
 import { hasKey, isPublishable } from "../../otp/keys/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import type { System } from "../../system.ts";
+import { randomText, type System } from "../../system.ts";
 import { abandon, discard, hasEndedItsSide, isGone, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
@@ -20,7 +20,7 @@ import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { write, type Sendable } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
-import { newCallId, type Call, type Late } from "./call.ts";
+import { callIdBytes, type Call, type Late } from "./call.ts";
 import { createBudget, reasonOf, type Budget, type Share } from "./budget.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
@@ -118,7 +118,7 @@ interface Way extends Shared {
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { codecs, system, bodyBytesMax, deadlineMs, callsMax, onFault } = options;
-  const newId = () => newCallId(system);
+  const newId = () => randomText(system, callIdBytes);
   const turnAway = createTurnAway(newId, options.onTurnedAway);
   const places = new Places(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
@@ -266,7 +266,7 @@ function giveUp(call: Call, why: Late): void {
 
 function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): Call {
   return {
-    id: newCallId(options.system),
+    id: randomText(options.system, callIdBytes),
     surface,
     rpc: handler.method.name as RpcName,
     reached: false,

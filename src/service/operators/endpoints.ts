@@ -19,7 +19,7 @@ import type { EventType } from "../../otp/event-type.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { Secret } from "../../otp/keys/secret.ts";
 import type { Store } from "../../store/store.ts";
-import type { Instant, System } from "../../system.ts";
+import { randomText, type Instant, type System } from "../../system.ts";
 
 export interface EndpointDependencies {
   readonly store: Store;
@@ -51,7 +51,7 @@ export async function addEndpoint(
   by?: Author,
 ): Promise<IssuedSecret | "no-tenant" | "full"> {
   const { store, system, keys } = dependencies;
-  const id = `we_${Buffer.from(system.randomBytes(12)).toString("base64url")}`;
+  const id = `we_${randomText(system, 12)}`;
   const { bytes, secret } = newSecret(system);
   const createMs = store.now();
   const box = sealSecret(keys.current, id, bytes, system.randomBytes(secretNonceBytes));

@@ -18,7 +18,7 @@ import type { SendView } from "../../otp/decisions/standing.ts";
 import { defaultTenant } from "../../otp/operators/tenant.ts";
 import { nothing, type Decided } from "../../otp/decisions/writes.ts";
 import type { Store } from "../../store/store.ts";
-import type { System } from "../../system.ts";
+import { randomText, type System } from "../../system.ts";
 
 /** Tries of all: ten at once, and ten a day. */
 export const tryLimit: Limit = { burst: 10, intervalMs: dayMs / 10 };
@@ -143,7 +143,7 @@ export async function tryProvider(options: TryOptions): Promise<Tried> {
   const entry = { by, provider, e164 };
   const verdict = await spendTry({ store, keys, policy, region, channel, price, entry });
   if (!verdict.allowed) return { kind: "no room", ...verdict };
-  const reference = referenceOf(keys.current, Buffer.from(system.randomBytes(16)).toString("base64url"), 0);
+  const reference = referenceOf(keys.current, randomText(system, 16), 0);
   const fixed = { text: tryText, prompt: tryText, code: "000000", locale: "en", validitySeconds: 600 };
   const startMs = store.now();
   const outcome = await called(send, { ...fixed, channel, to: e164, region, reference });

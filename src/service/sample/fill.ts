@@ -27,7 +27,7 @@ import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { hourMs } from "../../otp/operators/statistics.ts";
 import type { Sampled } from "../../store/sample.ts";
 import type { Store } from "../../store/store.ts";
-import type { Instant, System } from "../../system.ts";
+import { randomText, type Instant, type System } from "../../system.ts";
 import { monthOf } from "./month.ts";
 import { dayMs, incidentsUntil, sampleDays, sampleTenants } from "./plan.ts";
 
@@ -90,7 +90,7 @@ function thingsOf({ system, keys: ring }: FillOptions, endMs: Instant): Things {
     return { kind: "live", tenant, name, ...rights, digest, id, ...life, ...more };
   };
   const endpoint = (tenant: string, url: string, more: Partial<Endpoint> = {}): Endpoint => {
-    const id = `we_${Buffer.from(system.randomBytes(12)).toString("base64url")}`;
+    const id = `we_${randomText(system, 12)}`;
     const secret = system.randomBytes(endpointSecretBytes);
     const box = sealSecret(ring.current, id, secret, system.randomBytes(secretNonceBytes));
     const createMs = startMs + 2 * hourMs;
