@@ -6,7 +6,7 @@ import { providersNamed, type Config } from "../config/config.ts";
 import { fillSample, type Filled } from "../service/sample/fill.ts";
 import { sweepThrough } from "../store/upkeep.ts";
 import { Misused, parseArgs, say, Unusable, withStore, type Commands } from "./command.ts";
-import { configuration, keyRingOf, phonesAtHand } from "./setup.ts";
+import { configuration, fittingKeys, phonesAtHand } from "./setup.ts";
 
 export const demoDataCommands: Commands = {
   "demo-data": {
@@ -32,8 +32,8 @@ async function fill(args: string[]): Promise<void> {
   }
   const config = configuration();
   refuseSending(config);
-  const keys = keyRingOf(config);
   await withStore(async (store, system) => {
+    const keys = await fittingKeys(store, config);
     const { retentionMs } = config.policy;
     const phoneOf = phonesAtHand();
     const sweep = () =>

@@ -98,7 +98,8 @@ async function put(verdict: Verdict, args: string[]): Promise<void> {
   refuseHidden("--note", note);
   await withStore(async (store) => {
     const entry = { tenant: tenantName(values.tenant), prefix, verdict, note, createMs: store.now() };
-    if (!(await putDestination(store, entry, { by: commandLine, keys: keysIfAny() }))) throw noTenant(values.tenant);
+    if (!(await putDestination(store, entry, { by: commandLine, keys: await keysIfAny(store) })))
+      throw noTenant(values.tenant);
     say(`${verdict === "block" ? "Blocked" : "Allowed"} ${prefix}.`);
   });
 }
@@ -108,7 +109,7 @@ async function remove(args: string[]): Promise<void> {
   const prefix = onePrefix(positionals);
   await withStore(async (store) => {
     const { id: tenant } = await findTenant(store, values.tenant);
-    const author = { by: commandLine, keys: keysIfAny() };
+    const author = { by: commandLine, keys: await keysIfAny(store) };
     if (!(await removeDestination(store, { tenant, prefix }, author)))
       throw new Unusable(`There is no entry ${prefix}.`);
     say(`Removed ${prefix}.`);

@@ -91,7 +91,7 @@ async function writeFinding(store: Store): Promise<Finding> {
 
 async function masterKeyFinding(store: Store, config: Config): Promise<Finding> {
   try {
-    await store.registry.admitMasterKeys(keyRingOf(config).all);
+    await store.registry.judgeMasterKeys(keyRingOf(config).all);
     return { ok: true, sentence: "The master key is the one the database was written with." };
   } catch (error) {
     if (error instanceof Unusable) return { ok: false, sentence: error.message };

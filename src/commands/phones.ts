@@ -15,7 +15,7 @@ import { createTenants } from "../service/callers/tenants.ts";
 import type { Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import { flag, parseArgs, say, single, table, Unusable, withStore, type Commands } from "./command.ts";
-import { chargesAtHand, configuration, keyRingOf, tenantAsRead } from "./setup.ts";
+import { chargesAtHand, configuration, fittingKeys, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {
   "phones show": {
@@ -67,7 +67,7 @@ async function show(args: string[]): Promise<void> {
   const { values, phone } = readArguments(args);
   const config = configuration();
   await withStore(async (store) => {
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     if (values.tenant !== undefined) {
       const { id, policy } = await tenantAsRead(store, values.tenant, config);
       const report = await showPhone({ store, keys, policy }, id, phone, channelsOn(config));
@@ -100,7 +100,7 @@ async function reset(args: string[]): Promise<void> {
   const phone = onePhone(positionals);
   const config = configuration();
   await withStore(async (store) => {
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     const asked = values.tenant;
     const tenants = asked === undefined ? await allTenants(store, config) : [await tenantAsRead(store, asked, config)];
     const freshAt: string[] = [];
@@ -132,7 +132,7 @@ async function erase(args: string[]): Promise<void> {
   const charges = chargesAtHand();
   await withStore(async (store) => {
     await charges.learn(store);
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     const asked = values.tenant === undefined ? undefined : (await tenantAsRead(store, values.tenant, config)).id;
     const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
     await tenants.refresh();

@@ -108,7 +108,7 @@ async function unblock(args: string[]): Promise<void> {
   await withStore(async (store) => {
     const { id, policy } = await tenantAsRead(store, values.tenant, config);
     const named = await findNamed(store, id, text);
-    const author = { by: commandLine, keys: keysIfAny() };
+    const author = { by: commandLine, keys: await keysIfAny(store) };
     const lifted = named && (await liftBlock(store, named, policy.fraudGuard, author));
     const { entry } = await entriesOf(store, id, text);
     const name = await findPrefix(store, id, text, lifted?.entryRemoved === true || entry !== undefined);

@@ -15,7 +15,7 @@ import { readProviderShares } from "../service/operators/provider-shares.ts";
 import { tryLimit, tryProvider, tryText, type Tried } from "../service/operators/provider-tries.ts";
 import { createTelemetry } from "../telemetry.ts";
 import { flag, Misused, parseArgs, say, sayList, Unusable, version, withStore, type Commands } from "./command.ts";
-import { chargesAtHand, configuration, keyRingOf, tenantAsRead } from "./setup.ts";
+import { chargesAtHand, configuration, fittingKeys, tenantAsRead } from "./setup.ts";
 
 export const providerCommands: Commands = {
   "providers list": {
@@ -86,7 +86,7 @@ async function tryOut(args: string[]): Promise<void> {
   const parsed = parsePhoneNumber(typed);
   if (!parsed.ok) throw new Unusable(sentenceOf(parsed.refusal));
   await withStore(async (store, system) => {
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     const { policy } = await tenantAsRead(store, defaultTenant, config);
     const channel = channelOf(config, name, values.channel);
     const { value: phone } = parsed;

@@ -12,6 +12,7 @@ import { noCharge, type ChargeOf } from "../otp/operators/statistics.ts";
 import { isTenantName, type Tenant, type TenantRecord } from "../otp/operators/tenant.ts";
 import { createTenants } from "../service/callers/tenants.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
+import { MasterKeyMismatch } from "../store/registry.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import { Misused, readText, Unusable, valueOf } from "./command.ts";
@@ -35,10 +36,33 @@ export function keyRingOf(config: Config): KeyRing {
   return ring;
 }
 
-/** The keys, for a command that can do without: undefined when the configuration has faults or there is no key. */
-export function keysIfAny(): KeyRing | undefined {
+/** The same where they are those of the database: with others nothing would be found of a number, and that would be told. */
+export async function fittingKeys(store: Store, config: Config): Promise<KeyRing> {
+  const ring = keyRingOf(config);
+  try {
+    await store.registry.judgeMasterKeys(ring.all);
+  } catch (error) {
+    if (!(error instanceof MasterKeyMismatch)) throw error;
+    throw new Unusable(`OTP_MASTER_KEY: ${error.message}. Nothing was done.`, { cause: error });
+  }
+  return ring;
+}
+
+/**
+ * The keys, for a command that can do without: undefined when the configuration has faults, there is no key, or it is not the
+ * database's.
+ */
+export async function keysIfAny(store: Store): Promise<KeyRing | undefined> {
   const config = parsed();
-  return config.ok ? keysAtHand(config.value) : undefined;
+  const ring = config.ok ? keysAtHand(config.value) : undefined;
+  if (ring === undefined) return undefined;
+  try {
+    await store.registry.judgeMasterKeys(ring.all);
+    return ring;
+  } catch (error) {
+    if (error instanceof MasterKeyMismatch) return undefined;
+    throw error;
+  }
 }
 
 function keysAtHand({ dataFolder, masterKeys }: Config): KeyRing | undefined {

@@ -33,7 +33,7 @@ import {
   withStore,
   type Commands,
 } from "./command.ts";
-import { configuration, findTenant, keyRingOf, noTenant } from "./setup.ts";
+import { configuration, findTenant, fittingKeys, noTenant } from "./setup.ts";
 
 const keepDaysMax = 30;
 
@@ -135,7 +135,7 @@ async function add(args: string[]): Promise<void> {
     );
   }
   await withStore(async (store, system) => {
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     const { id: tenant } = await findTenant(store, values.tenant);
     const spec = { tenant, url, types, showPhones: values["show-phones"] };
     const made = await addEndpoint({ store, system, keys }, spec, commandLine);
@@ -156,7 +156,7 @@ async function rotate(args: string[]): Promise<void> {
   const keepMs = values.keep === undefined ? overlapMs : durationOf(values.keep);
   const config = configuration();
   await withStore(async (store, system) => {
-    const keys = keyRingOf(config);
+    const keys = await fittingKeys(store, config);
     const made = await rotateSecret({ store, system, keys }, id, keepMs, commandLine);
     if (made === "unknown") throw unknown(id);
     if (made === "full")
@@ -208,9 +208,9 @@ async function list(args: string[]): Promise<void> {
 async function test(args: string[]): Promise<void> {
   const id = onlyArgument(args, wantsId);
   const config = configuration();
-  const keys = keyRingOf(config);
   const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
   await withStore(async (store, system) => {
+    const keys = await fittingKeys(store, config);
     const tried = await tryEndpoint({ store, system, keys, post: createPost({ isAllowed }) }, id, commandLine);
     if (tried === undefined) throw unknown(id);
     const { endpoint, posted, isTaken } = tried;

@@ -157,6 +157,8 @@ export interface MasterKeys {
    * phone's wrong codes, which are found under that key alone; and a bucket until it is full.
    */
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
+  /** The same without noting anything: for whoever is not the service, and may have a list that is not its. */
+  judgeMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
 /** A session that begins, with its entry of the audit. */

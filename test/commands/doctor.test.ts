@@ -2,21 +2,22 @@
  * `otpd doctor`, as an operator runs it: one plain sentence for everything that is examined, and the exit code tells. The
  * provider is a server of this test with a certificate of its own.
  */
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fileFindings } from "../../src/commands/doctor-files.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/service/environment.ts";
 import { deadOrigin, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
+import { findingsIn } from "../support/processes/doctor.ts";
 import { runOtpd, startOtpd } from "../support/processes/process.ts";
 import { secretText, startSiteverify } from "../support/fakes/siteverify.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { makeDatabase } from "../support/databases/empty-database.ts";
-import { configOf, temporaryFolder } from "../support/service/world.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -25,27 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-interface Finding {
-  readonly level: "ok" | "warning" | "fault";
-  readonly ok: boolean;
-  readonly sentence: string;
-}
-
-/** Runs the command, and checks what holds of every run: sentences, and an exit code that says whether all is well. */
-async function findings(env: Record<string, string>): Promise<{ bad: string[]; good: string[] }> {
-  const { code, output, errors } = await runOtpd(folder, ["doctor", "--json"], env);
-  const all = JSON.parse(output) as Finding[];
-  for (const { sentence } of all) expect(sentence).toMatch(/^[A-Zh][^\n]+[^.]\.$/);
-  const bad = all.filter(({ ok }) => !ok);
-  const faults = all.filter(({ level }) => level === "fault").length;
-  expect({ code, errors }).toEqual(
-    faults === 0 ? { code: 0, errors: "" } : { code: 1, errors: `${faults} of ${all.length} checks failed.\n` },
-  );
-  return {
-    bad: bad.map(({ sentence }) => sentence),
-    good: all.filter(({ ok }) => ok).map(({ sentence }) => sentence),
-  };
-}
+const findings = (env: Record<string, string>) => findingsIn(folder, env);
 
 describe("webhook endpoints", () => {
   test("that take nothing are told of, and those that are well or disabled by an operator are not", async () => {
@@ -104,11 +85,24 @@ ok   Messages are printed on the console, and sent to nobody.
 describe("the database", () => {
   test("with another master key is told from a healthy one", async () => {
     const env = { OTP_DATABASE_URL: "file:./data/otp.db" };
+    const store = await openSqlite({
+      path: join(folder, "data/otp.db"),
+      system: createManualSystem(),
+      exclusive: false,
+    });
+    await store.registry.admitMasterKeys(createKeyRing([Buffer.from(keyText, "base64url")]).all);
+    await store.close();
     expect((await findings({ ...env, OTP_MASTER_KEY: keyText })).bad).toEqual([]);
     expect(await findings({ ...env, OTP_MASTER_KEY: olderKeyText })).toMatchObject({
       bad: ["The master key does not fit: this database was written with another master key."],
       good: expect.arrayContaining(["The database can be written."]) as string[],
     });
+  });
+
+  test("that knows no master key yet is not given to the first that is looked at", async () => {
+    const env = { OTP_DATABASE_URL: "file:./data/otp.db" };
+    expect((await findings({ ...env, OTP_MASTER_KEY: olderKeyText })).bad).toEqual([]);
+    expect((await findings({ ...env, OTP_MASTER_KEY: keyText })).bad).toEqual([]);
   });
 
   test("that is a directory cannot be opened", async () => {
@@ -295,74 +289,6 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
     expect(bad).toEqual([
       expect.stringMatching(/^A sender of letters is not delivered in US, CA, .*OTP_ORIGINATORS\.$/),
     ]);
-  });
-});
-
-describe.skipIf(lacks("doctor of files", "openssl"))("files", () => {
-  const place = (days: number) => {
-    const { cert, key } = makeCertificate("otpd", days);
-    const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-    writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key, { mode: 0o600 });
-    return { OTP_MASTER_KEY: keyText, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
-  };
-
-  test.each<[number, string, RegExp]>([
-    [0, "ok", /^The TLS certificate lasts until \S+Z\.$/],
-    [20, "warning", /^OTP_TLS_CERT_FILE expires in 19 days, at \S+Z\.$/],
-    [41, "fault", /^OTP_TLS_CERT_FILE has expired, at \S+Z\.$/],
-  ])("a certificate of 40 days, after %i days, is told of: %s", (days, level, says) => {
-    const found = fileFindings(configOf(place(40)), Date.now() + days * 86_400_000);
-    expect(found.map(({ sentence }) => sentence)).toEqual([
-      "The TLS certificate and its key belong together.",
-      expect.stringMatching(says),
-    ]);
-    expect(found[1]).toMatchObject(level === "ok" ? { ok: true } : { ok: false });
-    expect(found[1]?.isWarning ?? false).toBe(level === "warning");
-  });
-
-  test("a certificate that is near its end is a warning, which leaves the exit code at 0", async () => {
-    const env = place(2);
-    expect((await findings(env)).bad).toEqual([expect.stringMatching(/expires in 1 days/) as string]);
-    const { code, output } = await runOtpd(folder, ["doctor"], env);
-    expect({ code, lines: output.match(/^warn /gm)?.length }).toEqual({ code: 0, lines: 1 });
-  });
-
-  test("a key of another certificate, and one that is not there, are faults", async () => {
-    const env = place(400);
-    writeFileSync(env.OTP_TLS_KEY_FILE, makeCertificate("other").key);
-    expect((await findings(env)).bad).toEqual([
-      expect.stringMatching(/^OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE do not belong together/) as string,
-    ]);
-    rmSync(env.OTP_TLS_KEY_FILE);
-    expect((await findings(env)).bad).toEqual([`OTP_TLS_KEY_FILE: ${env.OTP_TLS_KEY_FILE} is not there.`]);
-  });
-
-  test("secrets that others can read are warned of, and a missing file of authorities is a fault", async () => {
-    const file = join(folder, "secret");
-    writeFileSync(file, keyText);
-    chmodSync(file, 0o640);
-    chmodSync(folder, 0o755);
-    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
-      `OTP_MASTER_KEY_FILE can be read by its group: chmod 600 ${file}.`,
-    ]);
-    chmodSync(file, 0o644);
-    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
-      `OTP_MASTER_KEY_FILE can be read by everybody on this machine: chmod 600 ${file}.`,
-    ]);
-    // Whoever may not enter its folder cannot read it.
-    chmodSync(folder, 0o710);
-    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
-      `OTP_MASTER_KEY_FILE can be read by its group: chmod 600 ${file}.`,
-    ]);
-    chmodSync(folder, 0o700);
-    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([]);
-    const { output, errors } = await runOtpd(folder, ["doctor"], {
-      OTP_MASTER_KEY: keyText,
-      NODE_EXTRA_CA_CERTS: "/no/ca",
-    });
-    expect(output).toContain("BAD  The file of authorities that NODE_EXTRA_CA_CERTS names, /no/ca, is not there.");
-    expect(errors).toContain("1 of ");
   });
 });
 

@@ -2,7 +2,7 @@
  * `otpd phones`, as support runs it beside the service: what became of the messages to a phone, and a fresh start for it.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { keyText } from "../support/service/environment.ts";
+import { keyText, olderKeyText } from "../support/service/environment.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -249,6 +249,34 @@ describe("a command line that cannot be followed", () => {
   ])("%s", async (_, args, code, says) => {
     const result = await runIn(world.folder, ["phones", "show", ...args], env);
     expect(result).toEqual({ code, output: "", errors: expect.stringMatching(says) as string });
+  });
+});
+
+describe("with a master key that is not the database's", () => {
+  const strange = { OTP_MASTER_KEY: olderKeyText };
+  const refusal = "OTP_MASTER_KEY: this database was written with another master key. Nothing was done.\n";
+
+  test.each(["show", "reset", "erase"])("phones %s tells that, and not that nothing is known", async (act) => {
+    await send();
+    const result = await runIn(world.folder, ["phones", act, phone], { ...env, ...strange });
+    expect(result).toEqual({ code: 1, output: "", errors: refusal });
+    expect((await shown()).requests).toHaveLength(1);
+  });
+
+  test.each([
+    ["an endpoint is made", ["webhooks", "add", "http://127.0.0.1:9/otp"]],
+    ["a provider is tried", ["providers", "try", "console", "+31612345678"]],
+  ])("no secret is kept and nothing sent: %s", async (_, argv) => {
+    expect(await runIn(world.folder, argv, { ...env, ...strange })).toEqual({ code: 1, output: "", errors: refusal });
+  });
+
+  test("an entry of the lists is written without the number's name of another database", async () => {
+    const argv = ["destinations", "block", phone];
+    expect((await runIn(world.folder, argv, { ...env, ...strange })).code).toBe(0);
+    const { output } = await runIn(world.folder, ["audit", "--action", "destination.block", "--json"], env);
+    const [{ subject } = { subject: "" }] = JSON.parse(output) as { subject: string }[];
+    expect(subject).toBe(masked());
+    await runIn(world.folder, ["destinations", "remove", phone], env);
   });
 });
 

@@ -1,21 +1,20 @@
 /**
- * The store's contract, third part: what time does (the sweep), API keys, master keys, and the store's own life.
+ * The store's contract, third part: what time does (the sweep), API keys, and the store's own life.
  */
 import { describe, expect, test } from "vitest";
 import type { ApiKey } from "../../src/otp/keys/api-key.ts";
 import { idempotencyClaim, newRecord } from "../../src/otp/verification/idempotency.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
 import { logOf } from "../support/data/examples.ts";
-import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
+import { ann, ben } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
-const retentionMs = 3 * dayMs;
+export const retentionMs = 3 * dayMs;
 
 /** Sweeps until there is no more to do, at most `rounds` times; resolves with what each sweep told. */
-async function sweepAll(store: Store, max: number, rounds: number): Promise<Swept[]> {
+export async function sweepAll(store: Store, max: number, rounds: number): Promise<Swept[]> {
   const sweeps: Swept[] = [];
   do sweeps.push(await store.sweep(max, retentionMs));
   while (sweeps.at(-1)?.more === true && sweeps.length < rounds);
@@ -266,99 +265,6 @@ export function upkeepCases(withStore: WithStore): void {
         const outcome = store.registry.addApiKey({ ...key, name: "intruder", digest: Buffer.alloc(32, 6) });
         await expect(outcome).rejects.not.toBeInstanceOf(StoreUnavailable);
         expect(await store.registry.findApiKey(key.id)).toEqual({ ...key, tenantsRevision: 0 });
-      }),
-    );
-  });
-
-  describe("master keys", () => {
-    const admit = (store: Store, ...bytes: number[]) => store.registry.admitMasterKeys(ringOf(...bytes).all);
-
-    test(
-      "are those the database was written with, or the start is refused",
-      withStore(async ({ store, acts, reopen }) => {
-        await admit(store, 1);
-        await acts.send(ann);
-        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        const later = await reopen();
-        await expect(admit(later, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(admit(later, 2, 3)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(admit(later, 1)).resolves.toBeUndefined();
-      }),
-    );
-
-    test(
-      "rotate: the new one in front, the old one behind it as long as rows need it",
-      withStore(async ({ store, acts, system }) => {
-        await admit(store, 1);
-        await acts.send(ann);
-        await admit(store, 2, 1);
-        await createActs(store, system, ringOf(2, 1)).send(ben);
-        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(admit(store, 1)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        system.advance(600_000);
-        await sweepAll(store, 10, 10);
-        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
-        system.advance(retentionMs);
-        await sweepAll(store, 10, 10);
-        await expect(admit(store, 2)).resolves.toBeUndefined();
-        await expect(admit(store, 1)).rejects.toBeInstanceOf(MasterKeyMismatch);
-      }),
-    );
-
-    test(
-      "that share an id with another key are refused, in the database and among themselves",
-      withStore(async ({ store }) => {
-        const [mine] = ringOf(1).all;
-        const kid = mine?.kid ?? 0;
-        const check = new Uint8Array(16);
-        await expect(store.registry.admitMasterKeys([...ringOf(1, 1).all])).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(store.registry.admitMasterKeys([...ringOf(1).all, { kid, check }])).rejects.toBeInstanceOf(
-          MasterKeyMismatch,
-        );
-        await admit(store, 1);
-        await expect(store.registry.admitMasterKeys([{ kid, check }])).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(store.registry.admitMasterKeys([...ringOf(2).all, { kid, check }])).rejects.toBeInstanceOf(
-          MasterKeyMismatch,
-        );
-        await expect(admit(store, 1)).resolves.toBeUndefined();
-      }),
-    );
-
-    test(
-      "rotated reset no limit: what the old key knew of a phone is found, and moves with the next write",
-      withStore(async ({ store, acts: old, system }) => {
-        const { verification } = await old.send(ann);
-        await old.guess(verification, old.wrongCode(verification));
-        await old.send(ann);
-        const known = await old.phone(ann);
-        const both = createActs(store, system, ringOf(2, 1));
-        expect(await both.phone(ann)).toEqual(known);
-
-        system.advance(10);
-        const { verification: third } = await both.send(ann);
-        expect((await both.phone(ann)).tats).toEqual(known.tats.map((tat, i) => tat + 1_000 * (i === 0 ? 1 : 60)));
-        expect((await old.phone(ann)).tats).toEqual([0, 0]);
-        expect(await both.phone(ann)).toMatchObject({ history: known.history, openAttempts: known.openAttempts + 5 });
-
-        await both.guess(third, both.wrongCode(third));
-        expect((await both.phone(ann)).history.wrongCodes).toMatchObject([[expect.any(Number), 2]]);
-        expect((await old.phone(ann)).history.wrongCodes).toEqual([]);
-        expect((await createActs(store, system, ringOf(2)).phone(ann)).history.wrongCodes).toHaveLength(1);
-        expect(await both.guess(verification, both.rightCode(verification))).toBe("verified");
-      }),
-    );
-
-    test(
-      "rotated while a limit is spent let nothing through",
-      withStore(async ({ store, system }) => {
-        const policy = { ...testPolicy, phoneLimits: [{ burst: 3, intervalMs: dayMs }] };
-        const tries = async (...bytes: number[]) => {
-          const acts = createActs(store, system, ringOf(...bytes), policy);
-          return [await acts.trySend(ann), await acts.trySend(ann)];
-        };
-        expect(await tries(1)).toEqual(["opened", "opened"]);
-        expect(await tries(2, 1)).toEqual(["opened", "PHONE_RATE_LIMITED"]);
-        expect(await tries(3, 2, 1)).toEqual(["PHONE_RATE_LIMITED", "PHONE_RATE_LIMITED"]);
       }),
     );
   });

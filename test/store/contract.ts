@@ -24,6 +24,7 @@ import { prefixCases } from "./contract-prefixes.ts";
 import { providerTextCases } from "./contract-provider-text.ts";
 import { destinationCases } from "./contract-spending.ts";
 import { statisticsCases } from "./contract-statistics.ts";
+import { masterKeyCases } from "./contract-master-keys.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
 /** A store on a fresh database, and what a test may do to it. */
@@ -90,6 +91,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     fallbackCases(withStore);
     logCases(withStore);
     providerTextCases(withStore);
+    masterKeyCases(withStore);
     upkeepCases(withStore);
     statisticsCases(withStore);
     guessCases(withStore);

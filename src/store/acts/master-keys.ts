@@ -1,6 +1,7 @@
 /**
- * The act by which a database admits the configured master keys.
+ * The acts by which a database judges the configured master keys, and admits them.
  */
+import type { Instant } from "../../system.ts";
 import type { Engine } from "../engine.ts";
 import { MasterKeyMismatch, type MasterKeyCheck, type MasterKeys } from "../registry.ts";
 import { lock, query, queryEach, send } from "../statement.ts";
@@ -35,23 +36,33 @@ export function masterKeyActs(engine: Engine): MasterKeys {
     admitMasterKeys: (keys) =>
       engine.transact(function* () {
         yield* lock("master_keys");
-        const known = yield* query<KnownKey>(sql.all);
-        refuseStrange(keys, known);
         const now = engine.now();
-        const missing = known.map(({ kid }) => kid).filter((kid) => keys.every((key) => key.kid !== kid));
-        const used = yield* queryEach(
-          sql.used,
-          missing.map((kid) => [kid, now]),
-        );
-        if (used.length > 0) {
-          throw new MasterKeyMismatch(
-            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until requests under them are past their retention and wrong codes are 90 days old",
-          );
-        }
+        const missing = yield* missingOf(keys, now);
         yield* send(sql.delete, ...missing.map((kid) => [kid]));
         yield* send(sql.put, ...keys.slice(0, 1).map(({ kid, check }) => [kid, check, now]));
       }),
+    judgeMasterKeys: (keys) =>
+      engine.transact(function* () {
+        yield* missingOf(keys, engine.now());
+      }),
   };
+}
+
+/** The keys that the database knows, no longer needs and is not given. Throws where those that are given do not fit. */
+function* missingOf(keys: readonly MasterKeyCheck[], now: Instant) {
+  const known = yield* query<KnownKey>(sql.all);
+  refuseStrange(keys, known);
+  const missing = known.map(({ kid }) => kid).filter((kid) => keys.every((key) => key.kid !== kid));
+  const used = yield* queryEach(
+    sql.used,
+    missing.map((kid) => [kid, now]),
+  );
+  if (used.length > 0) {
+    throw new MasterKeyMismatch(
+      "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until requests under them are past their retention and wrong codes are 90 days old",
+    );
+  }
+  return missing;
 }
 
 /** Throws unless each configured key has an id of its own, and those that the database knows are what it knows. */
