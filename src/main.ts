@@ -19,7 +19,13 @@ import {
   type Dependencies,
 } from "./main/base.ts";
 import { createWatching } from "./main/ends.ts";
-import { createBoundConnections, createCalls, createShares, deadlineMs, type ShareOf } from "./main/calls.ts";
+import {
+  createBoundConnections,
+  createCalls,
+  createOwnAddresses,
+  deadlineMs,
+  type OwnAddressOf,
+} from "./main/calls.ts";
 import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
 import type { Readiness } from "./observe/readiness.ts";
@@ -87,13 +93,13 @@ export async function startService(config: Config, dependencies: Dependencies): 
 
     worker = createMessageWorker(base, tracing);
     const { recurring, refusals } = createRecurring(base, worker, slotOf);
-    const shareOf = createShares(base);
-    const connections = createBoundConnections(base, shareOf);
+    const ownAddressOf = createOwnAddresses(base);
+    const connections = createBoundConnections(base, ownAddressOf);
     const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const health = createHealth([OtpService.typeName]);
-    const openRpcs = await openRpcsOf(base, health, shareOf);
-    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages, refusals, openRpcs });
+    const openRpcs = await openRpcsOf(base, health, ownAddressOf);
+    const calls = createCalls(base, { worker, tracing, connections, ownAddressOf, ownKeys, pages, refusals, openRpcs });
     const server = await startServer({
       handler: calls.gateway,
       connections,
@@ -102,7 +108,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
       readCertificate: tls && (() => readCertificate(tls)),
       onBound: async (address) => {
         // Once the callers' port is ours: a start that fails has served nobody.
-        opened.admin = await openAdmin(base, shareOf, dependencies.version ?? "");
+        opened.admin = await openAdmin(base, ownAddressOf, dependencies.version ?? "");
         // The first keys are made last: those of a start that then failed would never be shown.
         const also = { demoUrl: demo?.open(address), admin: opened.admin.address };
         if (isDevelopment(config)) print(await welcome(base, address, also));
@@ -183,7 +189,7 @@ function createStop(
 async function openRpcsOf(
   { config, onFault }: Base,
   health: HealthService,
-  shareOf: ShareOf,
+  ownAddressOf: OwnAddressOf,
 ): Promise<OpenRpcsOptions> {
   const reflection = config.reflection ? await import("./server/rpc/reflection.ts") : undefined;
   return {
@@ -195,7 +201,7 @@ async function openRpcsOf(
     deadlineMs,
     watchMs,
     budgets: openRpcBudgets,
-    shareOf,
+    ownAddressOf,
     onFault: onFault("open-rpcs"),
   };
 }

@@ -74,7 +74,7 @@ export interface Telemetry {
   /** A stage of the service's life, such as "listening". */
   lifecycle(event: string, fields?: Record<string, string | number>): void;
   /** A tenant has reached a share of a cap on its UTC day: once a day for each share of each cap. */
-  dailyShare(tenant: string, warning: SpendWarning): void;
+  spendWarning(tenant: string, warning: SpendWarning): void;
   warning(message: string): void;
   /** Resolves once all entries so far are written, or cannot be. */
   flush(): Promise<void>;
@@ -146,7 +146,7 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     lifecycle(event, fields = {}) {
       log.info(fields, event);
     },
-    dailyShare(tenant, { share, cap, currency, country, channel }) {
+    spendWarning(tenant, { share, cap, currency, country, channel }) {
       log.warn(
         { tenant, share_percent: share, cap: capShown(cap, currency), country, channel },
         share === 100 ? "the daily cap is reached" : "the daily cap is near",

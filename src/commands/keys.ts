@@ -145,7 +145,7 @@ async function createKey(args: string[]): Promise<void> {
 }
 
 /** An admin key, as the command line asks for it. */
-interface AskedAdmin extends Asked {
+interface AdminKeyArguments extends KeyArguments {
   readonly name: string;
   readonly tenant?: string | undefined;
   readonly expires?: string | undefined;
@@ -153,7 +153,7 @@ interface AskedAdmin extends Asked {
   readonly json: boolean;
 }
 
-async function createAdminKey(asked: AskedAdmin): Promise<void> {
+async function createAdminKey(asked: AdminKeyArguments): Promise<void> {
   const { scopes: list, origin, app, "allow-send": maySend, channel, test, publishable, name, json } = asked;
   if (publishable || test || app || maySend || origin.length > 0 || channel.length > 0) {
     throw new Misused(
@@ -185,7 +185,7 @@ async function createAdminKey(asked: AskedAdmin): Promise<void> {
 }
 
 /** The rights of a key, as the command line gives them. */
-interface Asked {
+interface KeyArguments {
   readonly scopes?: string | undefined;
   readonly origin: readonly string[];
   readonly app: boolean;
@@ -202,7 +202,7 @@ interface Rights {
   readonly channels?: readonly Channel[];
 }
 
-function secretRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
+function secretRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: KeyArguments): Rights {
   if (origin.length > 0 || app || maySend || channel.length > 0) {
     throw new Misused("--origin, --app, --allow-send and --channel are for keys made with --publishable.");
   }
@@ -213,7 +213,7 @@ function secretRights({ scopes: list, origin, app, "allow-send": maySend, channe
   return { kind: test ? "test" : "live", scopes: granted, origins: [], isApp: false };
 }
 
-function publishableRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
+function publishableRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: KeyArguments): Rights {
   if (list !== undefined) throw new Misused("--scopes is for secret keys; --allow-send lets a publishable one send.");
   if (origin.includes("null")) throw new Misused(`--origin null: ${nullOrigin}.`);
   const isDevelopment = process.env["OTP_ENV"] !== "production";

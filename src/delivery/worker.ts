@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isDone, type Message } from "../otp/message/message.ts";
 import { decideGiveUp, type Settled, type SettleView } from "../otp/decisions/settlement.ts";
-import { capsOf, type PriceOf, type Shares } from "../otp/decisions/spending.ts";
+import { capsOf, type PriceOf, type SpendWarnings } from "../otp/decisions/spending.ts";
 import type { Verification } from "../otp/verification/verification.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
@@ -22,8 +22,8 @@ export interface WorkerOptions extends DispatcherOptions, Pick<FallbackTools, "c
   readonly callsMax?: number;
   /** Tells what a message may cost; absent without prices. */
   readonly priceOf?: PriceOf | undefined;
-  /** Called with each message that is claimed; shares of caps that were reached are in it once a tenant and day. */
-  readonly onShares: (tenant: string, shares: Shares) => void;
+  /** Called with each message that is claimed; the shares of caps that it reached are in it, once a tenant and day. */
+  readonly onSpendWarnings: (tenant: string, warnings: SpendWarnings) => void;
   /** Called with each message that is owed by fallback and committed. */
   readonly onFallback?: ((job: Job) => void) | undefined;
   /** Called with a fault of the worker's own. */
@@ -76,7 +76,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const owed = await claimFallbacks(options, Math.min(queue.free() - jobs.length, callsMax));
     for (const job of owed) options.onFallback?.(job);
     for (const job of [...jobs, ...owed]) {
-      options.onShares(job.verification.tenant, job);
+      options.onSpendWarnings(job.verification.tenant, job);
       take({ ...job, callId: listeners.callOf(job) });
     }
   }

@@ -26,7 +26,7 @@ export interface ActivityTellers {
   ended(verification: Verification): void;
   /** A call that was refused to a caller who is known. */
   refused(call: RefusedCall): void;
-  share(tenant: string, warning: SpendWarning): void;
+  spendWarning(tenant: string, warning: SpendWarning): void;
 }
 
 export function tellDecision({ tell }: Pick<Activities, "tell">, { tenant, prefix, decision }: NamedDecision): void {
@@ -56,7 +56,7 @@ export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRin
       if (caller === undefined || refusal === undefined || refusal.reason === "CODE_MISMATCH") return;
       tell({ tenant: caller.tenant, kind: "refused", outcome: refusal.reason, requestRef });
     },
-    share(tenant, { share, country, channel }) {
+    spendWarning(tenant, { share, country, channel }) {
       tell({
         tenant,
         kind: "spend",

@@ -14,7 +14,7 @@ import { activityHandlers } from "../server/admin/activity.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
 import { createConsoleProxies, createSessions, type ConsoleProxies } from "../server/admin/console-sessions.ts";
-import type { Asked } from "../server/admin/console-cookie.ts";
+import type { ConsoleRequest } from "../server/admin/console-cookie.ts";
 import { createConsole } from "../server/admin/console.ts";
 import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
@@ -28,7 +28,7 @@ import { statisticsHandlers } from "../server/admin/statistics.ts";
 import { tenantHandlers } from "../server/admin/tenants.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
-import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
+import { createClientAddress, createOwnAddressOf } from "../server/http/client-address.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
 import { createConnections } from "../server/listener/connections.ts";
 import type { Request, RequestHandler } from "../server/listener/exchange.ts";
@@ -40,7 +40,7 @@ import { createConsoleSessions } from "../service/operators/console-sessions.ts"
 import { createKeyCheck } from "../service/callers/key-check.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import { createFaultLines, createTurnedAwayLines } from "./observers.ts";
-import type { ShareOf } from "./calls.ts";
+import type { OwnAddressOf } from "./calls.ts";
 import { settingsRules } from "./operator-settings.ts";
 
 /** Operators and their tools are few; strangers are to find no more room here than this. */
@@ -55,20 +55,20 @@ export interface RunningAdmin extends RunningServer {
 }
 
 /** Starts to listen; rejects when the address cannot be had. */
-export async function startAdmin(base: Base, shareOf: ShareOf, version: string): Promise<RunningAdmin> {
+export async function startAdmin(base: Base, ownAddressOf: OwnAddressOf, version: string): Promise<RunningAdmin> {
   const { config, onFault } = base;
   const { tls, admin } = config;
-  const proxyShareOf = createShareOf(config.trustedProxies);
+  const addressOfNoProxy = createOwnAddressOf(config.trustedProxies);
   const connections = createConnections({
     ...connectionLimits,
     idleMs: config.idleMs,
     maxAgeMs: config.connectionMaxAgeMs,
     connectionsMax,
-    shareOf,
+    ownAddressOf,
     pace: base.pace,
-    isProxy: (peer) => proxyShareOf(peer) === undefined,
+    isProxy: (peer) => addressOfNoProxy(peer) === undefined,
   });
-  const { handler, end } = createHandler(base, shareOf, version, connections.authenticated);
+  const { handler, end } = createHandler(base, ownAddressOf, version, connections.authenticated);
   const server = await startServer({
     handler,
     connections,
@@ -94,7 +94,7 @@ export async function startAdmin(base: Base, shareOf: ShareOf, version: string):
 
 function createHandler(
   base: Base,
-  shareOf: ShareOf,
+  ownAddressOf: OwnAddressOf,
   version: string,
   onAuthenticated: (request: Request) => void,
 ): { readonly handler: RequestHandler; readonly end: () => void } {
@@ -109,7 +109,7 @@ function createHandler(
     touch: (id, at) => store.registry.touchAdminKey(id, at),
     noteRefused: (id, at) => store.registry.refuseAdminKey(id, at),
     failureLimit: config.authFailureLimit,
-    isShared: ({ text }) => shareOf(text) === undefined,
+    isShared: ({ text }) => ownAddressOf(text) === undefined,
     onFault: onFault("admin-keys"),
   });
   const isActive = async (tenant: string) => {
@@ -120,7 +120,7 @@ function createHandler(
   const signIn = {
     ...proxies,
     sessions: createConsoleSessions({ store, system }),
-    addressOf({ headers, peer }: Asked) {
+    addressOf({ headers, peer }: ConsoleRequest) {
       const { text, name } = clientAddress(peer, whole(headers["x-forwarded-for"]));
       return text ?? name;
     },
@@ -142,7 +142,7 @@ function createHandler(
     authenticate,
     wasValid: ({ headers }) => keys.wasValid(headers.authorization),
     addressOf,
-    shareOf,
+    ownAddressOf,
     limit: createCallLimit(callLimit, "KEY_RATE_LIMITED", now),
     onAuthenticated,
     onCall(call, status, durationMs) {

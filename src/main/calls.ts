@@ -4,7 +4,7 @@
 import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
+import { createClientAddress, createOwnAddressOf } from "../server/http/client-address.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
@@ -30,14 +30,14 @@ export const deadlineMs = 15_000;
 /** Who vouches in receipts, where no public URL says it. */
 const ownName = "otpd";
 
-/** What tells callers apart: whole addresses, but one share for all behind a proxy or in a network that many share. */
-export type ShareOf = ReturnType<typeof createShareOf>;
+/** Tells whose address is nobody else's: behind a proxy, and in a network of OTP_SHARED_NETWORKS, many have one. */
+export type OwnAddressOf = ReturnType<typeof createOwnAddressOf>;
 
-export function createShares({ config }: Base): ShareOf {
-  return createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
+export function createOwnAddresses({ config }: Base): OwnAddressOf {
+  return createOwnAddressOf([...config.sharedNetworks, ...config.trustedProxies]);
 }
 
-export function createBoundConnections(base: Base, shareOf: ShareOf): Connections {
+export function createBoundConnections(base: Base, ownAddressOf: OwnAddressOf): Connections {
   const { config, telemetry } = base;
   const room = roomForConnections(config.tls === undefined ? "cleartext" : "tls");
   const connectionsMax = Math.min(config.connectionsMax, room.connectionsMax);
@@ -47,15 +47,15 @@ export function createBoundConnections(base: Base, shareOf: ShareOf): Connection
     );
   }
   // All callers of a proxy come from its address.
-  const proxyShareOf = createShareOf(config.trustedProxies);
+  const addressOfNoProxy = createOwnAddressOf(config.trustedProxies);
   return createConnections({
     ...connectionLimits,
     idleMs: config.idleMs,
     maxAgeMs: config.connectionMaxAgeMs,
     connectionsMax,
-    shareOf,
+    ownAddressOf,
     pace: base.pace,
-    isProxy: (peer) => proxyShareOf(peer) === undefined,
+    isProxy: (peer) => addressOfNoProxy(peer) === undefined,
   });
 }
 
@@ -80,7 +80,7 @@ export interface CallsOptions {
   readonly worker: Worker;
   readonly tracing: Tracing;
   readonly connections: Connections;
-  readonly shareOf: ShareOf;
+  readonly ownAddressOf: OwnAddressOf;
   readonly ownKeys: OwnKeys;
   readonly pages: SitePages["pages"];
   readonly refusals: Pick<RefusalCounts, "count">;
@@ -93,14 +93,14 @@ export function createCalls(
   options: CallsOptions,
 ): { readonly gateway: Gateway; readonly end: () => void } {
   const { config, system, telemetry, store, tenants, onFault } = base;
-  const { worker, tracing, connections, shareOf, ownKeys, pages } = options;
+  const { worker, tracing, connections, ownAddressOf, ownKeys, pages } = options;
   const now = system.now.bind(system);
   const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
   const { authenticate, wasValid } = createAuthenticate({
     store,
     ownKeys,
     failureLimit: config.authFailureLimit,
-    isShared: ({ text }) => shareOf(text) === undefined,
+    isShared: ({ text }) => ownAddressOf(text) === undefined,
     onFault: onFault("api-keys"),
   });
   const authorize = createAuthorize({
@@ -123,7 +123,7 @@ export function createCalls(
     codecs: createCodecs(perform, bodyBytesMax),
     system,
     addressOf,
-    shareOf,
+    ownAddressOf,
     wasValid,
     onAuthenticated: connections.authenticated,
     pages(shared) {

@@ -5,7 +5,7 @@
 import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
 import { isPublishable, isTest } from "../otp/keys/api-key.ts";
 import { isSandbox } from "../otp/message/sandbox.ts";
-import type { Shares } from "../otp/decisions/spending.ts";
+import type { SpendWarnings } from "../otp/decisions/spending.ts";
 import { requestRef } from "../otp/verification/verification.ts";
 import type { WorkerOptions } from "../delivery/worker.ts";
 import type { GatewayOptions } from "../server/rpc/gateway.ts";
@@ -15,18 +15,20 @@ import { activityTellers } from "./activity.ts";
 import type { Base } from "./base.ts";
 
 /** Tells operators of shares of a tenant's caps that are reached. */
-function shareObserver({ telemetry, activities, keys }: Base): (tenant: string, shares: Shares) => void {
+function warningObserver({ telemetry, activities, keys }: Base): (tenant: string, warnings: SpendWarnings) => void {
   const tellers = activityTellers(activities, keys);
   return (tenant, { reached = [] }) => {
     for (const warning of reached) {
-      if (activities.watchers > 0) tellers.share(tenant, warning);
-      telemetry.dailyShare(tenant, warning);
+      if (activities.watchers > 0) tellers.spendWarning(tenant, warning);
+      telemetry.spendWarning(tenant, warning);
     }
   };
 }
 
 /** What the acts behind the RPCs tell of. */
-export function actObservers(base: Base): Required<Pick<VerificationsOptions, "onOwed" | "onVerify" | "onShares">> {
+export function actObservers(
+  base: Base,
+): Required<Pick<VerificationsOptions, "onOwed" | "onVerify" | "onSpendWarnings">> {
   const { metrics, activities, keys } = base;
   const tellers = activityTellers(activities, keys);
   return {
@@ -35,12 +37,14 @@ export function actObservers(base: Base): Required<Pick<VerificationsOptions, "o
       if (activities.watchers > 0) tellers.owed(job);
     },
     onVerify: (decided, tenant) => metrics?.verifyDecided(decided, tenant),
-    onShares: shareObserver(base),
+    onSpendWarnings: warningObserver(base),
   };
 }
 
 /** What the worker tells of: calls of providers, and messages that are owed by fallback. */
-export function workerObservers(base: Base): Required<Pick<WorkerOptions, "onCall" | "onFallback" | "onShares">> {
+export function workerObservers(
+  base: Base,
+): Required<Pick<WorkerOptions, "onCall" | "onFallback" | "onSpendWarnings">> {
   const { telemetry, metrics, costOf, recentCalls, activities, keys } = base;
   const { prices } = base.config;
   const tellers = activityTellers(activities, keys);
@@ -64,7 +68,7 @@ export function workerObservers(base: Base): Required<Pick<WorkerOptions, "onCal
       metrics?.sent(job);
       if (activities.watchers > 0) tellers.fallback(job);
     },
-    onShares: shareObserver(base),
+    onSpendWarnings: warningObserver(base),
   };
 }
 

@@ -3,7 +3,7 @@
  * operator has asked for the service.
  */
 import type { Base } from "./base.ts";
-import type { ShareOf } from "./calls.ts";
+import type { OwnAddressOf } from "./calls.ts";
 import type { Address, RunningServer } from "../server/listener/server.ts";
 
 /** The operators' listener, or nothing in its place. */
@@ -21,12 +21,12 @@ const nothing: OpenedAdmin = {
   stop: () => Promise.resolve(),
 };
 
-export async function openAdmin(base: Base, shareOf: ShareOf, version: string): Promise<OpenedAdmin> {
+export async function openAdmin(base: Base, ownAddressOf: OwnAddressOf, version: string): Promise<OpenedAdmin> {
   const { config, telemetry } = base;
   if (config.admin.access === "off") return nothing;
   const { startAdmin } = await import("./admin.ts");
   try {
-    const server = await startAdmin(base, shareOf, version);
+    const server = await startAdmin(base, ownAddressOf, version);
     const { scheme, host, port } = server;
     telemetry.lifecycle("operators are served", { host, port });
     return {

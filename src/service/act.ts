@@ -11,7 +11,7 @@ import type { KeyRing } from "../otp/keys/key-ring.ts";
 import type { Channel } from "../otp/channel.ts";
 import { resendsLeft } from "../otp/verification/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
-import type { PriceOf, Shares } from "../otp/decisions/spending.ts";
+import type { PriceOf, SpendWarnings } from "../otp/decisions/spending.ts";
 import type { TenantOf } from "../otp/operators/tenant.ts";
 import type { Replay } from "../otp/decisions/standing.ts";
 import type { Verification } from "../otp/verification/verification.ts";
@@ -33,8 +33,8 @@ export interface ActTools {
   readonly channelsUncapped?: readonly Channel[];
   /** Tells what a message may cost; absent without prices. */
   readonly priceOf?: PriceOf | undefined;
-  /** Called with the outcome of each send and resend; shares of caps that were reached are in it once a tenant and day. */
-  readonly onShares: (tenant: string, shares: Shares) => void;
+  /** Called with the outcome of each send and resend that reached a share of a cap: once a tenant and day for each share. */
+  readonly onSpendWarnings: (tenant: string, warnings: SpendWarnings) => void;
 }
 
 /** The claim of a call, if it has an Idempotency-Key. `fields` are the request's, in a fixed order. */

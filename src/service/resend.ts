@@ -37,7 +37,7 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
   const deciding = store.updateVerification(scope, (view) => decideResend(view, facts, terms));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
-  tools.onShares(tenant, decided);
+  tools.onSpendWarnings(tenant, decided);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
   return tools.handOver(decided, { callId: caller.callId, claim });
 }

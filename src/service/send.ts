@@ -71,7 +71,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
       : botGate(gated, () => store.openVerification(scope, decide));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
-  if (decided.reached !== undefined) tools.onShares(tenant, decided);
+  if (decided.reached !== undefined) tools.onSpendWarnings(tenant, decided);
   if (decided.kind === "refused") {
     const { refusal } = decided;
     if (refusal.reason === "PHONE_RATE_LIMITED" && facts.ok && !isSandbox(tenant)) {

@@ -25,7 +25,7 @@ import type { AuditNote, Noted } from "../otp/operators/audit.ts";
 import type { FallbackView } from "../otp/decisions/falling-back.ts";
 import type { Slot, SlotOf, StoredAnswer } from "../otp/verification/idempotency.ts";
 import type { Message } from "../otp/message/message.ts";
-import type { Bill, Cap, Owed, Shares } from "../otp/decisions/spending.ts";
+import type { Bill, Cap, Owed, SpendWarnings } from "../otp/decisions/spending.ts";
 import type { SettleView } from "../otp/decisions/settlement.ts";
 import type { SendView } from "../otp/decisions/standing.ts";
 import type { Guesses } from "../otp/verification/spraying.ts";
@@ -152,7 +152,7 @@ export interface UpdateScope {
  * A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. Shares of caps that it reached are
  * there where operators have not been warned of them yet.
  */
-export interface Job extends Shares {
+export interface Job extends SpendWarnings {
   readonly message: Message;
   readonly verification: Verification;
   /** When it was claimed. */

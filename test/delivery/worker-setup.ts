@@ -119,7 +119,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
         calls.push(`${provider} ${outcome.kind}`);
         callIds.push(job.callId);
       },
-      onShares: () => {},
+      onSpendWarnings: () => {},
       onFault: (error) => void faults.push(error),
     });
     workers.push(worker);

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApiKey } from "../../src/otp/keys/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
-import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createOwnAddressOf } from "../../src/server/http/client-address.ts";
 import { createPace } from "../../src/server/listener/pace.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { createGateway } from "../../src/server/rpc/gateway.ts";
@@ -83,7 +83,7 @@ async function startImpatient() {
     idleMs: 60_000,
     maxAgeMs: 0,
     connectionsMax: 100,
-    shareOf: createShareOf([]),
+    ownAddressOf: createOwnAddressOf([]),
     isProxy: () => false,
   });
   const onFault = (error: unknown) => void faults.push(error);
@@ -95,7 +95,7 @@ async function startImpatient() {
         ? { key: undefined, address: undefined, refusal: refuse("API_KEY_MISSING").refusal }
         : { key, address: undefined, refusal: undefined },
     addressOf: () => ({ name: "127.0.0.1", text: "127.0.0.1" }),
-    shareOf: () => undefined,
+    ownAddressOf: () => undefined,
     wasValid: () => false,
     listsOrigin: () => Promise.resolve(false),
     pages: () => () => undefined,

@@ -88,7 +88,7 @@ describe("the lists of destinations", () => {
 describe("the daily cap", () => {
   const hourMs = 3_600_000;
   const dayMs = 24 * hourMs;
-  const shares = () => world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with);
+  const shares = () => world.observed.filter(({ event }) => event === "spendWarning").map((observed) => observed.with);
 
   beforeEach(async () => {
     world = await startWorld({ OTP_DAILY_MESSAGE_CAP: "5" });

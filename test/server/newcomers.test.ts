@@ -2,7 +2,7 @@
  * Who makes room for a newcomer, one connection after the other. No limit of time is near: nothing else closes any.
  */
 import { afterEach, describe, expect, test } from "vitest";
-import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createOwnAddressOf } from "../../src/server/http/client-address.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, livezText } from "../support/clients/strangers.ts";
@@ -149,17 +149,17 @@ describe("while there still is some", () => {
 });
 
 test("one that has come by many addresses of its network is one", () => {
-  const shareOf = createShareOf([
+  const ownAddressOf = createOwnAddressOf([
     { address: "2001:db8:5::", bits: 48 },
     { address: "198.51.100.0", bits: 24 },
   ]);
-  expect(shareOf("2001:db8:1:2::1")).toBe(shareOf("2001:db8:1:2:ffff::7"));
-  expect(shareOf("2001:db8:1:3::1")).not.toBe(shareOf("2001:db8:1:2::1"));
-  expect(shareOf("::ffff:192.0.2.7")).toBe(shareOf("192.0.2.7"));
-  expect(["2001:db8:5:9::1", "198.51.100.7", "::ffff:198.51.100.7"].map(shareOf)).toEqual([
+  expect(ownAddressOf("2001:db8:1:2::1")).toBe(ownAddressOf("2001:db8:1:2:ffff::7"));
+  expect(ownAddressOf("2001:db8:1:3::1")).not.toBe(ownAddressOf("2001:db8:1:2::1"));
+  expect(ownAddressOf("::ffff:192.0.2.7")).toBe(ownAddressOf("192.0.2.7"));
+  expect(["2001:db8:5:9::1", "198.51.100.7", "::ffff:198.51.100.7"].map(ownAddressOf)).toEqual([
     undefined,
     undefined,
     undefined,
   ]);
-  expect(shareOf(undefined)).toBe("unknown");
+  expect(ownAddressOf(undefined)).toBe("unknown");
 });

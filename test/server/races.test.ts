@@ -31,7 +31,7 @@ const connections = 50;
 const many = extent(250, 1_000);
 const guesses = extent(400, 1_000);
 /** What operators are warned of. */
-const warned = () => world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with);
+const warned = () => world.observed.filter(({ event }) => event === "spendWarning").map((observed) => observed.with);
 
 const volley = (shots: readonly Shot[], key = world.key) =>
   fireVolley({ url: world.url, key, connections, shots, database: world.database.kind });

@@ -6,7 +6,7 @@ import { connect } from "node:http2";
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
 import type { RequestHandler } from "../../src/server/listener/exchange.ts";
-import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createOwnAddressOf } from "../../src/server/http/client-address.ts";
 import { createPace } from "../../src/server/listener/pace.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
@@ -27,7 +27,7 @@ function listenWith(handle: RequestHandler["handle"], drain = () => Promise.reso
     idleMs: 60_000,
     maxAgeMs: 0,
     connectionsMax: 100,
-    shareOf: createShareOf([]),
+    ownAddressOf: createOwnAddressOf([]),
     isProxy: () => false,
   });
   const onFault = (error: unknown) => void faults.push(error);

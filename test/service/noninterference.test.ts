@@ -103,7 +103,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     sendWaitMs: 0,
     channelsOn: ["sms"],
     issuer: "otpd",
-    onShares: () => {},
+    onSpendWarnings: () => {},
   });
   const opened: Record<Name, string[]> = { acme: [], bolt: [] };
   const answers = new Map<number, string>();

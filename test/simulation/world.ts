@@ -15,7 +15,7 @@ import { channels } from "../../src/otp/channel.ts";
 import type { FallbackPlan } from "../../src/otp/message/fallback.ts";
 import { slotsUnder } from "../../src/otp/verification/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/keys/key-ring.ts";
-import type { Shares } from "../../src/otp/decisions/spending.ts";
+import type { SpendWarnings } from "../../src/otp/decisions/spending.ts";
 import type { Policy } from "../../src/otp/verification/policy.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
@@ -180,7 +180,7 @@ export class World {
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
-    const onShares = (_tenant: string, { reached = [] }: Shares) => {
+    const onSpendWarnings = (_tenant: string, { reached = [] }: SpendWarnings) => {
       for (const { share } of reached) this.invariants.bill.warned(share, system.now());
     };
     const refreshTenants = async () => {};
@@ -193,7 +193,7 @@ export class World {
       phoneOf,
       refreshTenants,
       onCall,
-      onShares,
+      onSpendWarnings,
       onFault,
     });
     const upkeep = createUpkeep({ store, system, phoneOf, slotOf: slotsUnder(keys) }, policy.retentionMs, onFault);
@@ -207,7 +207,7 @@ export class World {
         channelsOn: channels,
         fallbackOrder: this.fallback,
         issuer: "otpd",
-        onShares,
+        onSpendWarnings,
       }),
       end: async () => {
         isAlive = false;

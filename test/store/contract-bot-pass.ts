@@ -52,7 +52,7 @@ async function pairOf({ store, system, acts, beside }: StoreFixture) {
       sendWaitMs: 0,
       channelsOn: ["sms"],
       issuer: "otpd",
-      onShares: () => {},
+      onSpendWarnings: () => {},
       botCheck,
     });
   const instances = [instance(store), instance(await beside())] as const;

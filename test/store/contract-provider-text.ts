@@ -42,7 +42,7 @@ async function deliver({ store, acts, system }: StoreFixture, job: Job, outcome:
     providersOf: () => [network],
     phoneOf: acts.phoneOf,
     onCall: () => {},
-    onShares: () => {},
+    onSpendWarnings: () => {},
     onFault: (error) => void faults.push(error),
   });
   await worker.deliver(job, 0);

@@ -37,18 +37,18 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
-    name: "a page's caller has no share",
+    name: "a page's caller takes no grant",
     breaks: "whoever copies a page's key takes the places of all",
     place: "src/server/rpc/gateway.ts#refusalAtDoor",
-    text: `key !== undefined && isPublishable(key.kind) ? takeShare(way, entry) : undefined;`,
-    replacement: `key !== undefined && !isPublishable(key.kind) ? takeShare(way, entry) : undefined;`,
+    text: `key !== undefined && isPublishable(key.kind) ? takeGrant(way, entry) : undefined;`,
+    replacement: `key !== undefined && !isPublishable(key.kind) ? takeGrant(way, entry) : undefined;`,
     suites,
   },
   {
-    name: "a shared address has a share of a page's calls",
+    name: "a bound holds for an address that many have",
     breaks: "behind one carrier's NAT 33 visitors of a page refuse each other",
-    place: "src/server/rpc/gateway.ts#takeShare",
-    text: `options.shareOf(address.text)`,
+    place: "src/server/rpc/gateway.ts#takeGrant",
+    text: `options.ownAddressOf(address.text)`,
     replacement: `address.name`,
     suites,
   },
@@ -198,28 +198,28 @@ export const boundsMutants: readonly Mutant[] = [
     name: "unfinished reports stay",
     breaks: "eight addresses keep every provider's report out",
     place: "src/server/pages/pages.ts#readAndShow",
-    text: `  share.yieldTo(() => abandon(request));
+    text: `  grant.yieldTo(() => abandon(request));
 `,
     replacement: `  abandon.toString();
 `,
     suites: ["test/server/door.test.ts"],
   },
   {
-    name: "answers that nobody takes keep their share",
+    name: "answers that nobody takes keep their grant",
     breaks: "16 addresses shut all visitors out of all pages",
     place: "src/server/rpc/gateway.ts#serveCall",
-    text: `entry.share?.yieldTo(() => abandon(request));`,
+    text: `entry.grant?.yieldTo(() => abandon(request));`,
     replacement: `abandon.toString();`,
     suites: ["test/server/door.test.ts"],
   },
   {
     name: "what is worked on gives way",
     breaks: "visitors lose calls that we are working on to whoever comes",
-    place: "src/server/rpc/gateway.ts#takeShare",
-    text: `  entry.share = share;
+    place: "src/server/rpc/gateway.ts#takeGrant",
+    text: `  entry.grant = grant;
 `,
-    replacement: `  entry.share = share;
-  share.yieldTo(() => giveUp(entry.call, "the client is gone"));
+    replacement: `  entry.grant = grant;
+  grant.yieldTo(() => giveUp(entry.call, "the client is gone"));
 `,
     suites: ["test/server/door.test.ts"],
   },

@@ -4,7 +4,7 @@
 import type { SendOutcome } from "../../otp/message/message.ts";
 import { isTlsFailure } from "../unreached.ts";
 
-type Refused = Extract<SendOutcome, { readonly kind: "refused" }>;
+type RefusedOutcome = Extract<SendOutcome, { readonly kind: "refused" }>;
 type Unaccepted = Exclude<SendOutcome, { readonly kind: "accepted" }>;
 
 /** An answer that does not take the message. */
@@ -15,7 +15,7 @@ export interface Answer {
   /** The wait that a 429 asks for. */
   readonly retryAfterMs?: number | undefined;
   /** The cause that the provider's answer names; `content` unless given. */
-  readonly cause?: Refused["cause"] | undefined;
+  readonly cause?: RefusedOutcome["cause"] | undefined;
   /** The statuses that are about the message, where all others mean a wrong URL. */
   readonly judgements?: readonly number[];
 }

@@ -98,7 +98,7 @@ function owedNext(
   const message = owedMessage(owing, channel, now, spent.taken);
   return {
     writes: { verification: owing, message, ...before.writes, ...spent.writes, days, ...guarded.writes },
-    result: { verification: owing, message, now, tatsMs: spent.tatsMs, ...spent.shares },
+    result: { verification: owing, message, now, tatsMs: spent.tatsMs, ...spent.warnings },
   };
 }
 

@@ -73,7 +73,7 @@ export function decideResend(
       ...guarded.writes,
       ...recordOf(claim, resent.id, null, now),
     },
-    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, ...spent.shares },
+    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, ...spent.warnings },
   };
 }
 

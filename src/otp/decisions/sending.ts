@@ -133,7 +133,7 @@ export function decideSend(
   const spent = spendFor({ ...view, phone }, verification, verification.channel, { policy, limitKeys, priceOf });
   if (!spent.allowed) return spent.decided;
   const message = owedMessage(verification, verification.channel, now, spent.taken);
-  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, ...spent.shares };
+  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, ...spent.warnings };
   return {
     writes: {
       verification,

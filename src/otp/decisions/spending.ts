@@ -44,7 +44,7 @@ const countryPrefix = "country:";
 export const countryKind = (region: string): CountKind => `${countryPrefix}${region}`;
 
 /** Where a message goes, and how. */
-export interface Way {
+export interface MessageRoute {
   readonly region: string;
   readonly channel: Channel;
 }
@@ -53,7 +53,7 @@ export interface Way {
  * The caps that hold for a tenant's messages to a country by a channel. Nothing leaves the sandbox, so nothing of it counts.
  * Pure.
  */
-export function capsOf(tenant: string, { region, channel }: Way, policy: Policy): readonly Cap[] {
+export function capsOf(tenant: string, { region, channel }: MessageRoute, policy: Policy): readonly Cap[] {
   if (isSandbox(tenant)) return [];
   const { dailyMessagesMax, dailySpend, dailyVoiceMax: callsMax } = policy;
   const countryMax = policy.countryCaps?.get(region);
@@ -82,13 +82,13 @@ export function subjectOf(kind: CountKind): Pick<SpendWarning, "country" | "chan
 }
 
 /** Shares of caps that were reached, which operators are warned of. */
-export interface Shares {
+export interface SpendWarnings {
   /** Absent where there are none. */
   readonly reached?: readonly SpendWarning[] | undefined;
 }
 
 /** What came of counting a message. Refused, it takes nothing; what is written then is that operators were warned. */
-export type Counted = Shares & {
+export type Counted = SpendWarnings & {
   readonly writes: Pick<Writes, "days" | "warned">;
 } & ({ readonly counted: true; readonly taken: Taken } | { readonly counted: false; readonly refusal: Refusal });
 
@@ -218,7 +218,7 @@ export interface SendTerms {
 }
 
 /** A message that is owed from now on, in its worker's hand. Shares of caps that it reached are to be warned of. */
-export interface Owed extends Shares {
+export interface Owed extends SpendWarnings {
   readonly verification: Verification;
   readonly message: Message;
   readonly now: Instant;
@@ -226,7 +226,7 @@ export interface Owed extends Shares {
   readonly tatsMs: readonly Instant[];
 }
 
-export interface Refused extends Shares {
+export interface Refused extends SpendWarnings {
   readonly kind: "refused";
   readonly refusal: Refusal;
 }
@@ -263,7 +263,7 @@ export type Spending =
       /** The TATs of the phone's buckets, this message spent. */
       readonly tatsMs: readonly Instant[];
       readonly taken: Taken;
-      readonly shares: Shares;
+      readonly warnings: SpendWarnings;
       readonly writes: Pick<Writes, "tats" | "limitTats" | "days" | "warned">;
     }
   /** Nothing is spent. */
@@ -289,7 +289,7 @@ export function spendFor(
   const { tatsMs } = spent;
   const { taken, reached } = counted;
   const writes = { tats: tatsMs, ...(named && { limitTats: named.tats }), ...counted.writes };
-  return { allowed: true, tatsMs, taken, shares: { reached }, writes };
+  return { allowed: true, tatsMs, taken, warnings: { reached }, writes };
 }
 
 /** The latest message of a verification, by a channel, with what it has taken of the day. Pure. */

@@ -23,13 +23,13 @@ export interface AddressLimits {
   readonly calls: Limit;
 }
 
-export type Spending =
+export type SpendResult =
   | { readonly allowed: true; readonly tatMs: Instant }
   /** `tatMs` is the bucket's own, or what has to be stored instead of one that was too far ahead. */
   | { readonly allowed: false; readonly retryAfterMs: number; readonly tatMs: Instant };
 
 /** Tries to take `cost` (1 to burst) from a bucket whose TAT is `tatMs` (0 for a new one). Changes nothing. Pure. */
-export function spend(limit: Limit, tatMs: Instant, now: Instant, cost = 1): Spending {
+export function spend(limit: Limit, tatMs: Instant, now: Instant, cost = 1): SpendResult {
   const from = effectiveTat(limit, tatMs, now);
   const next = from + cost * limit.intervalMs;
   const latest = now + limit.burst * limit.intervalMs;

@@ -11,7 +11,7 @@ import type { Page } from "../pages/pages.ts";
 export type Headers = Parameters<Page["answer"]>[0]["headers"];
 
 /** What a request says of itself: its headers, and the other end of its connection. */
-export interface Asked {
+export interface ConsoleRequest {
   readonly headers: Headers;
   readonly peer: string | undefined;
 }
@@ -19,17 +19,17 @@ export interface Asked {
 export interface ConsoleOptions {
   readonly sessions: ConsoleSessions;
   /** The user that a reverse proxy has named, and what that user may; undefined where none is believed or none is named. */
-  readonly proxiedUser: (asked: Asked) => ConsoleUser | undefined;
+  readonly proxiedUser: (asked: ConsoleRequest) => ConsoleUser | undefined;
   /** Whether the browser speaks TLS: with this listener, or with a proxy that is believed. */
-  readonly isSecure: (asked: Asked) => boolean;
+  readonly isSecure: (asked: ConsoleRequest) => boolean;
   /** From where it is asked, as the audit has it. */
-  readonly addressOf: (asked: Asked) => string;
+  readonly addressOf: (asked: ConsoleRequest) => string;
 }
 
 /** Finds the session of a request, if it has one that holds. */
 export async function sessionOf(
   { sessions, proxiedUser, isSecure }: ConsoleOptions,
-  asked: Asked,
+  asked: ConsoleRequest,
 ): Promise<{ readonly session: ConsoleSession; readonly token: string } | undefined> {
   const token = cookieOf(asked.headers, cookieName(isSecure(asked)));
   const session = token === undefined ? undefined : await sessions.find(token);
@@ -44,12 +44,12 @@ function isSame(named: ConsoleUser | undefined, { user, scopes, tenant }: Consol
 }
 
 /** Whether a request brings the cookie of a session, whatever it is worth. */
-export function hasSession({ isSecure }: Pick<ConsoleOptions, "isSecure">, asked: Asked): boolean {
+export function hasSession({ isSecure }: Pick<ConsoleOptions, "isSecure">, asked: ConsoleRequest): boolean {
   return cookieOf(asked.headers, cookieName(isSecure(asked))) !== undefined;
 }
 
 /** Whether a request with a session's cookie comes from a page of ours: it has the session's second token. */
-export function provesPage({ headers }: Asked, token: string): boolean {
+export function provesPage({ headers }: ConsoleRequest, token: string): boolean {
   const brought = headers["x-csrf-token"];
   return typeof brought === "string" && timingSafeEqual(digest(brought), digest(csrfOf(token)));
 }

@@ -5,11 +5,11 @@ import type { AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
-import { createShareOf } from "../http/client-address.ts";
+import { createOwnAddressOf } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import type { Sessions } from "./authenticate.ts";
-import { hasSession, provesPage, sessionOf, type Asked, type ConsoleOptions } from "./console-cookie.ts";
+import { hasSession, provesPage, sessionOf, type ConsoleRequest, type ConsoleOptions } from "./console-cookie.ts";
 import { refuseAdmin } from "./refusal.ts";
 
 export interface ConsoleSignIn {
@@ -27,9 +27,9 @@ export interface ConsoleProxies extends Pick<ConsoleOptions, "proxiedUser" | "is
 
 /** What is believed of requests: a header names a user, and says that the browser speaks TLS, from a proxy alone. */
 export function createConsoleProxies({ proxies, userHeader, users }: ConsoleSignIn, isTls: boolean): ConsoleProxies {
-  const shareOf = createShareOf(proxies);
+  const ownAddressOf = createOwnAddressOf(proxies);
   const byName = new Map(users.map((user) => [user.user, user]));
-  const isProxy = (peer: string | undefined) => peer !== undefined && shareOf(peer) === undefined;
+  const isProxy = (peer: string | undefined) => peer !== undefined && ownAddressOf(peer) === undefined;
   return {
     isProxy,
     proxiedUser({ headers, peer }) {
@@ -67,6 +67,6 @@ export function createSessions(options: SessionsOptions): Sessions {
 
 const strange = { message: "No page but the console's own may call with its session." };
 
-function asked(request: Request): Asked {
+function asked(request: Request): ConsoleRequest {
   return { headers: request.headers, peer: peerOf(request) };
 }

@@ -23,7 +23,7 @@ export interface DestinationDependencies {
   readonly keys: KeyRing;
 }
 
-interface Asked {
+interface EntryRequest {
   readonly prefix: string;
   readonly tenant: string;
   readonly note: string;
@@ -33,7 +33,7 @@ export function destinationHandlers({
   store,
   keys,
 }: DestinationDependencies): HandlersOf<"listDestinations" | "block" | "allow" | "removeDestination"> {
-  async function put(verdict: Verdict, asked: Asked, asker: Asker) {
+  async function put(verdict: Verdict, asked: EntryRequest, asker: Asker) {
     const tenant = tenantMeant(asker, asked.tenant);
     if (!tenant.ok) return tenant;
     if (verdict === "allow" && asker.tenant !== undefined) return loosening;

@@ -49,8 +49,8 @@ export interface AdminGatewayOptions {
   /** Whether a request brings a key that was valid lately, without looking it up. */
   readonly wasValid: (request: Request) => boolean;
   readonly addressOf: (request: Request) => ClientAddress;
-  /** Finds the address whose share a client's requests count in; undefined for one that many have. */
-  readonly shareOf: (address: string | undefined) => string | undefined;
+  /** Finds the address that a client's requests count for; undefined for one that many have. */
+  readonly ownAddressOf: (address: string | undefined) => string | undefined;
   /** Calls of one actor. */
   readonly limit: CallLimit;
   /** Gets a request of somebody who is known. */
@@ -126,7 +126,7 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
       door,
       turnAway,
       deadlines,
-      shareOf: (request) => options.shareOf(options.addressOf(request).text),
+      ownAddressOf: (request) => options.ownAddressOf(options.addressOf(request).text),
       bodyBytesMax: pageBodyBytesMax,
       onFault: (error) => onFault("console", error),
     }),
@@ -236,7 +236,7 @@ async function lookAt({ door, options }: Way, request: Request): Promise<AdminRe
       ? { isKnown: true }
       : {
           isKnown: false,
-          address: options.shareOf(options.addressOf(request).text),
+          address: options.ownAddressOf(options.addressOf(request).text),
           connection: connectionOf(request),
         },
   );
@@ -328,7 +328,7 @@ async function watch(
   lasts: () => void,
 ): Promise<AdminRefusal | undefined> {
   const { options, watching, rpcs } = way;
-  const taken = watching.take(options.shareOf(options.addressOf(call.request).text));
+  const taken = watching.take(options.ownAddressOf(options.addressOf(call.request).text));
   if (typeof taken === "string") {
     const refusal = refuseForNow(reasonOf(taken));
     write(response, refuseCall(call.routed, refusal));

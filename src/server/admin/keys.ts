@@ -49,7 +49,7 @@ export interface KeyDependencies {
 const lifetimeMaxMs = 10 * 366 * 24 * 3_600_000;
 
 /** What is asked of a new key. */
-interface Asked {
+interface KeyRequest {
   readonly kind: string;
   readonly name: string;
   readonly scopes: readonly string[];
@@ -160,14 +160,14 @@ function nameOf(name: string): AdminResult<string> {
   return isFit ? ok(name) : badField("name", `must be one line of at most ${keyNameCharsMax} visible characters`);
 }
 
-function expiryOf({ lifetime }: Asked, now: number): AdminResult<number | null> {
+function expiryOf({ lifetime }: KeyRequest, now: number): AdminResult<number | null> {
   if (lifetime === undefined) return ok(null);
   const ms = durationMs(lifetime);
   if (ms > 0 && ms <= lifetimeMaxMs) return ok(now + Math.floor(ms));
   return badField("lifetime", "must be more than 0, and at most ten years");
 }
 
-function adminScopesOf(asked: Asked, asker: Asker): AdminResult<readonly AdminScope[]> {
+function adminScopesOf(asked: KeyRequest, asker: Asker): AdminResult<readonly AdminScope[]> {
   const { origins, channels: named, app } = asked;
   if (origins.length > 0 || named.length > 0 || app) return badField("kind", "admin takes no origins, channels or app");
   const wanted: readonly string[] = asked.scopes.length === 0 ? usualAdminScopes : asked.scopes;
@@ -180,7 +180,7 @@ function adminScopesOf(asked: Asked, asker: Asker): AdminResult<readonly AdminSc
 type Rights = Pick<KeySpec, "kind" | "scopes" | "origins" | "isApp" | "channels">;
 
 /** The rights of a caller's key. `allowed` are the origins of its tenant, if that has named any. */
-function rightsOf(asked: Asked, allowed: ReadonlySet<string> | undefined, setup: Setup): AdminResult<Rights> {
+function rightsOf(asked: KeyRequest, allowed: ReadonlySet<string> | undefined, setup: Setup): AdminResult<Rights> {
   const kind = keyKinds.find((each) => each === asked.kind);
   if (kind === undefined) return badField("kind", `must be one of ${[...keyKinds, "admin"].join(", ")}`);
   const granted = scopesOf(kind, asked.scopes);

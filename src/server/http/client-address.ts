@@ -61,11 +61,10 @@ export function createClientAddress(
 }
 
 /**
- * Makes the function that finds in whose share of scarce things a connection counts: that of an address, as limits know
- * it, or undefined within the networks that many callers share. It goes by the connection's peer alone, since anybody
- * can write a header.
+ * Makes the function that finds the address that a connection counts for, as limits know it; undefined within the networks
+ * in which many callers have one. It goes by the connection's peer alone, since anybody can write a header.
  */
-export function createShareOf(shared: readonly AddressRange[]): (peer: string | undefined) => string | undefined {
+export function createOwnAddressOf(shared: readonly AddressRange[]): (peer: string | undefined) => string | undefined {
   const isShared = createRanges(shared);
   return (peer) => {
     const address = peer === undefined ? undefined : parseAddress(peer);

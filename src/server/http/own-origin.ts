@@ -4,10 +4,10 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 
-type Asked = Readonly<Pick<IncomingHttpHeaders, "host"> & Record<string, string | string[] | undefined>>;
+type OriginHeaders = Readonly<Pick<IncomingHttpHeaders, "host"> & Record<string, string | string[] | undefined>>;
 
 /** True where `origin` is that of the host that the headers name, whatever its port is spelt like. */
-export function isOwnOrigin(origin: string, headers: Asked): boolean {
+export function isOwnOrigin(origin: string, headers: OriginHeaders): boolean {
   const page = URL.parse(origin);
   const host = String(headers[":authority"] ?? headers["host"]);
   const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);

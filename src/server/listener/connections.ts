@@ -57,8 +57,8 @@ export interface ConnectionLimits {
 }
 
 export interface ConnectionsOptions extends ConnectionLimits {
-  /** Finds the address whose share a connection counts in, by its peer; undefined for one that many callers have. */
-  readonly shareOf: (peer: string | undefined) => string | undefined;
+  /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
+  readonly ownAddressOf: (peer: string | undefined) => string | undefined;
   /** Whether a peer is a proxy, whose connections carry calls of many. */
   readonly isProxy: (peer: string | undefined) => boolean;
   /** Shared by all listeners of the process: they share its turns. */
@@ -251,7 +251,7 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
-  const address = limits.shareOf(socket.remoteAddress);
+  const address = limits.ownAddressOf(socket.remoteAddress);
   const isProxys = limits.isProxy(socket.remoteAddress);
   const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread, isProxys);
   bySocket.set(socket, connection);

@@ -96,10 +96,14 @@ function inboxPage(inbox: Inbox): Page {
   });
 }
 
-type Asked = Parameters<Page["answer"]>[0];
+type PageRequest = Parameters<Page["answer"]>[0];
 
 /** A page for those alone who bring the token. */
-function guarded(broughtBy: (target: string, headers: Asked["headers"]) => unknown, token: Secret, inner: Page): Page {
+function guarded(
+  broughtBy: (target: string, headers: PageRequest["headers"]) => unknown,
+  token: Secret,
+  inner: Page,
+): Page {
   const expected = digest(token.reveal());
   return {
     ...inner,

@@ -109,14 +109,14 @@ async function receive(context: Context, page: Page, request: Request, response:
 
 /** Writes a big answer in its address's turn. */
 async function inItsTurn(
-  { bigAnswers: door, shareOf, turnAway }: Context,
+  { bigAnswers: door, ownAddressOf, turnAway }: Context,
   request: Request,
   response: Response,
   write: () => void,
 ): Promise<void> {
   const given = await door.enter(() => ({
     isKnown: false,
-    address: shareOf(request),
+    address: ownAddressOf(request),
     connection: connectionOf(request),
   }));
   if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
@@ -135,19 +135,19 @@ async function readAndShow(
   letIn: typeof withPlace,
   show: Show,
 ): Promise<void> {
-  const { bodies, places, turnAway, shareOf, bodyBytesMax, deadlines } = context;
-  const share = bodies.take(shareOf(request));
-  if (typeof share === "string") return sendAway(context, request, response, reasonOf(share));
-  share.yieldTo(() => abandon(request));
+  const { bodies, places, turnAway, ownAddressOf, bodyBytesMax, deadlines } = context;
+  const grant = bodies.take(ownAddressOf(request));
+  if (typeof grant === "string") return sendAway(context, request, response, reasonOf(grant));
+  grant.yieldTo(() => abandon(request));
   const place = places.begin();
   try {
     const body = await readBody(request, bodyBytesMax, deadlines);
     if (body === undefined) return;
     if (!(body instanceof Uint8Array)) return turnAway(request, response, body);
-    share.giveBack();
+    grant.giveBack();
     await letIn(context, request, response, () => show(body), place);
   } finally {
-    share.giveBack();
+    grant.giveBack();
     places.end(place);
   }
 }
@@ -171,10 +171,10 @@ async function withPlace(
 
 /** Shows a page that looks something up in its address's turn. No place of a call is to be had by guessing. */
 async function atDoor(context: Context, request: Request, response: Response, act: () => Promise<void>): Promise<void> {
-  const { door, shareOf } = context;
+  const { door, ownAddressOf } = context;
   const looked = await door.enter(() => ({
     isKnown: false,
-    address: shareOf(request),
+    address: ownAddressOf(request),
     connection: connectionOf(request),
   }));
   if (looked === undefined) return sendAway(context, request, response, "STORE_UNAVAILABLE");

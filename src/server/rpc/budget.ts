@@ -1,7 +1,7 @@
 /**
- * A budget: how much of something there may be at once, in all and for each address. The share of an address keeps one stranger from using up what
- * is there for all of them. Where several do so together, the address that leaves the most undone gives the oldest of that to
- * a newcomer who has less.
+ * A budget: how much of something there may be at once, in all and of each address. What is taken of it is a grant. What
+ * an address may have is bounded, so that one stranger does not use up what is there for all. Where several do so
+ * together, the address that leaves the most undone gives the oldest of that to a newcomer who has less.
  */
 import type { ForNow } from "./faults.ts";
 
@@ -11,8 +11,8 @@ export interface BudgetLimits {
   readonly perAddressMax?: number;
 }
 
-/** What is used up: the whole budget, or the address's share. */
-export type Spent = "full" | "share spent";
+/** What is used up: the whole budget, or what one address may have of it. */
+export type Spent = "full" | "address full";
 
 /** Why a client gets none. */
 export function reasonOf(spent: Spent): ForNow {
@@ -20,7 +20,7 @@ export function reasonOf(spent: Spent): ForNow {
 }
 
 /** One of it, as long as somebody has it. */
-export interface Share {
+export interface Grant {
   /** Safe to repeat. */
   giveBack(): void;
   /** From now on a newcomer may have it instead, since we wait for its holder; `onLost` is run then. */
@@ -30,23 +30,23 @@ export interface Share {
 }
 
 export interface Budget {
-  /** Takes one of it for an address, or for all that many share, who have no share to keep to and are the last to lose what they have. */
-  take(address?: string): Share | Spent;
+  /** Takes one of it for an address, or for all whose address many have. No bound of an address holds for those, and they are the last to lose what they have. */
+  take(address?: string): Grant | Spent;
 }
 
 interface Group {
   taken: number;
   /** What a newcomer may have, the oldest first, and what is run then. */
-  readonly yielding: Map<Share, () => void>;
+  readonly yielding: Map<Grant, () => void>;
 }
 
 export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget {
   const byAddress = new Map<string, Group>();
-  /** All that many share. */
+  /** All whose address many have. */
   const many: Group = { taken: 0, yielding: new Map() };
   let taken = 0;
 
-  /** Makes room for an address that has so many, if another has more, or else at the cost of those that many share. */
+  /** Makes room for an address that has so many, if another has more, or else at the cost of those whose address many have. */
   function makeRoom(its: number, isMany: boolean): void {
     let most: Group | undefined;
     for (const group of byAddress.values()) {
@@ -55,16 +55,16 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
     if (most === undefined && !isMany && many.taken > its) most = many;
     const [oldest] = most?.yielding ?? [];
     if (oldest === undefined) return;
-    const [share, onLost] = oldest;
-    share.giveBack();
+    const [grant, onLost] = oldest;
+    grant.giveBack();
     onLost();
   }
 
   return {
     take(address) {
       const its = address === undefined ? 0 : (byAddress.get(address)?.taken ?? 0);
-      // The share first: whoever has used up his own hears that, whatever others do.
-      if (its >= perAddressMax) return "share spent";
+      // The address first: whoever has used up his own hears that, whatever others do.
+      if (its >= perAddressMax) return "address full";
       if (taken >= max) makeRoom(its, address === undefined);
       if (taken >= max) return "full";
       taken += 1;
@@ -72,21 +72,21 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
       if (address !== undefined) byAddress.set(address, group);
       group.taken += 1;
       let isBack = false;
-      const share: Share = {
+      const grant: Grant = {
         giveBack() {
           if (isBack) return;
           isBack = true;
           taken -= 1;
-          group.yielding.delete(share);
+          group.yielding.delete(grant);
           group.taken -= 1;
           if (address !== undefined && group.taken === 0) byAddress.delete(address);
         },
         yieldTo(onLost) {
-          if (!isBack) group.yielding.set(share, onLost);
+          if (!isBack) group.yielding.set(grant, onLost);
         },
-        keep: () => void group.yielding.delete(share),
+        keep: () => void group.yielding.delete(grant),
       };
-      return share;
+      return grant;
     },
   };
 }

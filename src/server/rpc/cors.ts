@@ -20,8 +20,8 @@ import type { TurnAway } from "./turn-away.ts";
 export interface CorsOptions {
   readonly places: Places;
   readonly turnAway: TurnAway;
-  /** Finds the address whose share a client's look-ups count in; undefined for one that many have. */
-  readonly shareOf: (request: Request) => string | undefined;
+  /** Finds the address that a client's look-ups count for; undefined for one that many have. */
+  readonly ownAddressOf: (request: Request) => string | undefined;
   /** Tells whether any active publishable key lists an origin; it may reject. */
   readonly listsOrigin: (origin: string) => Promise<boolean>;
   readonly pageCalls: Budget;
@@ -59,7 +59,7 @@ export function methodAskedBy({ headers }: Request): string | undefined {
 }
 
 export function createCors(options: CorsOptions): Cors {
-  const { listsOrigin, places, pageCalls, originLooks, turnAway, shareOf, onFault } = options;
+  const { listsOrigin, places, pageCalls, originLooks, turnAway, ownAddressOf, onFault } = options;
 
   async function isListed(origin: string | undefined): Promise<boolean> {
     return origin !== undefined && origin.length <= originCharsMax && (await listsOrigin(origin));
@@ -90,8 +90,8 @@ export function createCors(options: CorsOptions): Cors {
     async mark(request, response) {
       const { origin } = request.headers;
       if (origin === undefined) return;
-      const share = originLooks.take(shareOf(request));
-      if (typeof share === "string") return;
+      const grant = originLooks.take(ownAddressOf(request));
+      if (typeof grant === "string") return;
       try {
         if (!(await isListed(origin)) || response.headersSent) return;
         response.setHeader("access-control-allow-origin", origin);
@@ -100,22 +100,22 @@ export function createCors(options: CorsOptions): Cors {
       } catch (error) {
         onFault(error);
       } finally {
-        share.giveBack();
+        grant.giveBack();
       }
     },
 
     async preflight(request, response) {
-      const share = places.isDraining ? undefined : pageCalls.take(shareOf(request));
-      if (share === undefined || typeof share === "string") {
+      const grant = places.isDraining ? undefined : pageCalls.take(ownAddressOf(request));
+      if (grant === undefined || typeof grant === "string") {
         discard(request);
-        return turnAway(request, response, refuseForNow(share === undefined ? "SHUTTING_DOWN" : reasonOf(share)));
+        return turnAway(request, response, refuseForNow(grant === undefined ? "SHUTTING_DOWN" : reasonOf(grant)));
       }
       const place = places.begin();
       try {
         await answerAtOnce(request, () => answer(request, response));
       } finally {
         places.end(place);
-        share.giveBack();
+        grant.giveBack();
       }
     },
   };

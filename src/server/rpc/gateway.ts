@@ -21,7 +21,7 @@ import { write, type Sendable } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
 import { callIdBytes, type Call, type Late } from "./call.ts";
-import { createBudget, reasonOf, type Budget, type Share } from "./budget.ts";
+import { createBudget, reasonOf, type Budget, type Grant } from "./budget.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
 import { createDoor, Places, type Door, type Looked, type Place } from "./door.ts";
@@ -43,8 +43,8 @@ export interface GatewayOptions {
   readonly listsOrigin: (origin: string) => Promise<boolean>;
   /** Finds what limits know a client by. */
   readonly addressOf: (request: Request) => ClientAddress;
-  /** Finds the address whose share a client's requests count in, by its whole address; undefined for one that many have. */
-  readonly shareOf: (address: string | undefined) => string | undefined;
+  /** Finds the address that a client's requests count for, by its whole address; undefined for one that many have. */
+  readonly ownAddressOf: (address: string | undefined) => string | undefined;
   /** Tells whether a call brings a secret key that was valid lately, without looking it up. */
   readonly wasValid: (authorization: string | undefined) => boolean;
   /** Makes what answers the paths that are no RPC. */
@@ -79,8 +79,8 @@ export interface Shared {
   /** Where whoever is not known waits to be looked up. */
   readonly door: Door;
   readonly turnAway: TurnAway;
-  /** Finds the address whose share a client's bodies count in; undefined for one that many have. */
-  readonly shareOf: (request: Request) => string | undefined;
+  /** Finds the address that a client's bodies count for; undefined for one that many have. */
+  readonly ownAddressOf: (request: Request) => string | undefined;
   readonly bodyBytesMax: number;
   /** How long a body may take. */
   readonly deadlines: Deadlines;
@@ -122,10 +122,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   const turnAway = createTurnAway(newId, options.onTurnedAway);
   const places = new Places(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
-  const shareOf = (request: Request) => options.shareOf(options.addressOf(request).text);
+  const ownAddressOf = (request: Request) => options.ownAddressOf(options.addressOf(request).text);
   const door = createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax });
   const deadlines = createDeadlines(deadlineMs);
-  const shared: Shared = { places, door, turnAway, shareOf, bodyBytesMax, deadlines, onFault };
+  const shared: Shared = { places, door, turnAway, ownAddressOf, bodyBytesMax, deadlines, onFault };
   const originLooks = createBudget(pageCallsOf(callsMax));
   const cors = createCors({ ...shared, pageCalls, originLooks, listsOrigin: options.listsOrigin });
   const way: Way = {
@@ -219,7 +219,7 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
   try {
     const entered = way.door.enter(() => {
       const isKnown = wasValid(request.headers.authorization);
-      return isKnown ? { isKnown } : { isKnown, address: way.shareOf(request), connection: connectionOf(request) };
+      return isKnown ? { isKnown } : { isKnown, address: way.ownAddressOf(request), connection: connectionOf(request) };
     });
     const looked = typeof entered === "function" ? entered : await entered;
     if (looked === undefined) return refuseForWantOfRoom(way, request, response, routed);
@@ -232,7 +232,7 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
     write(response, answer, call.id);
     onCall(call, answer.status, system.now() - startMs);
     // It is for its client to take the answer now.
-    entry.share?.yieldTo(() => abandon(request));
+    entry.grant?.yieldTo(() => abandon(request));
   } finally {
     entry.isDone = true;
     // One that was let in keeps its place until its answer was taken; a refusal must not cost a stranger's neighbours any.
@@ -246,17 +246,17 @@ interface Entry {
   readonly place: Place;
   /** Why it is refused whatever it brings. */
   readonly refusal: Refusal | undefined;
-  /** A page's share, where it is a page's call. */
-  share?: Share;
+  /** What it has of the calls of pages, where it is a page's. */
+  grant?: Grant;
   /** To be run once the call's key was looked at. */
   looked: Looked;
   /** True once there is an answer, or will be none. */
   isDone: boolean;
 }
 
-function leave({ places }: Way, { place, share }: Entry): void {
+function leave({ places }: Way, { place, grant }: Entry): void {
   places.end(place);
-  share?.giveBack();
+  grant?.giveBack();
 }
 
 function giveUp(call: Call, why: Late): void {
@@ -331,7 +331,7 @@ async function refusalAtDoor(
     if (unauthorized !== undefined) return unauthorized;
     call.address = address;
     if (!places.take(place)) return refuseForNow("STORE_UNAVAILABLE");
-    return key !== undefined && isPublishable(key.kind) ? takeShare(way, entry) : undefined;
+    return key !== undefined && isPublishable(key.kind) ? takeGrant(way, entry) : undefined;
   } catch (error) {
     options.onFault(error);
     return refusalOfFault(error);
@@ -341,14 +341,14 @@ async function refusalAtDoor(
 }
 
 /**
- * A page's callers have a share of the calls at once, and each address a small one of that, from before their body is read
- * until their answer was taken: everybody can copy a page's key.
+ * Calls of pages have a budget of their own within the calls at once, from before their body is read until their answer
+ * was taken: everybody can copy a page's key.
  */
-function takeShare({ pageCalls, options }: Way, entry: Entry): Refusal | undefined {
+function takeGrant({ pageCalls, options }: Way, entry: Entry): Refusal | undefined {
   const { address } = entry.call;
-  const share = pageCalls.take(address === undefined ? undefined : options.shareOf(address.text));
-  if (typeof share === "string") return refuseForNow(reasonOf(share));
-  entry.share = share;
+  const grant = pageCalls.take(address === undefined ? undefined : options.ownAddressOf(address.text));
+  if (typeof grant === "string") return refuseForNow(reasonOf(grant));
+  entry.grant = grant;
   return undefined;
 }
 
@@ -356,21 +356,21 @@ function takeShare({ pageCalls, options }: Way, entry: Entry): Refusal | undefin
 async function readWithoutPlace(
   way: Way,
   request: Request,
-  { place, share }: Entry,
+  { place, grant }: Entry,
   bytesMax: number,
 ): Promise<Uint8Array | Refusal | undefined> {
   const { places, deadlines, options } = way;
-  // A page's call has its share of them.
-  const counts = share === undefined ? 1 : 0;
+  // A page's call is within its grant.
+  const counts = grant === undefined ? 1 : 0;
   if (way.secretBodies + counts > options.callsMax) {
     discard(request);
     return refuseForNow("STORE_UNAVAILABLE");
   }
   way.secretBodies += counts;
   places.lend(place);
-  share?.yieldTo(() => abandon(request));
+  grant?.yieldTo(() => abandon(request));
   const read = await readBody(request, bytesMax, deadlines);
-  share?.keep();
+  grant?.keep();
   way.secretBodies -= counts;
   return !(read instanceof Uint8Array) || places.take(place) ? read : refuseForNow("STORE_UNAVAILABLE");
 }

@@ -179,7 +179,7 @@ function sentMessage(sent: Sent) {
 
 // ---- shapes ---------------------------------------------------------------------------------------------------------
 
-type Refused = Extract<Result<unknown>, { ok: false }>;
+type RefusedResult = Extract<Result<unknown>, { ok: false }>;
 
 /** What a text has to look like, and how that is said. */
 interface TextShape {
@@ -189,11 +189,11 @@ interface TextShape {
 const languageTag: TextShape = { shape: /^[A-Za-z0-9-]*$/, what: "a BCP 47 tag such as pt-BR" };
 const visibleAscii: TextShape = { shape: /^[\x20-\x7e]*$/, what: "visible ASCII" };
 
-function required(field: string, value: string, charsMax: number): Refused | undefined {
+function required(field: string, value: string, charsMax: number): RefusedResult | undefined {
   return value === "" ? invalid(field, `${field} is required.`) : atMost(field, value, charsMax);
 }
 
-function atMost(field: string, value: string, charsMax: number, text?: TextShape): Refused | undefined {
+function atMost(field: string, value: string, charsMax: number, text?: TextShape): RefusedResult | undefined {
   if (value.length <= charsMax && (text === undefined || text.shape.test(value))) return undefined;
   return invalid(field, `${field} must be ${text?.what ?? "text"} of at most ${charsMax} characters.`);
 }
@@ -236,18 +236,18 @@ function readFallback(
 }
 
 /** A stranger must not get into the lane that is kept free of strangers. */
-function knownUserShape(knownUser: boolean, { kind }: ApiKey): Refused | undefined {
+function knownUserShape(knownUser: boolean, { kind }: ApiKey): RefusedResult | undefined {
   return knownUser && isPublishable(kind) ? invalid("known_user", "known_user is for secret API keys.") : undefined;
 }
 
-function clientIpShape(clientIp: string, { kind }: ApiKey): Refused | undefined {
+function clientIpShape(clientIp: string, { kind }: ApiKey): RefusedResult | undefined {
   if (clientIp === "") return undefined;
   if (isPublishable(kind)) return invalid("client_ip", "client_ip is for secret API keys.");
   if (canonicalAddress(clientIp) !== undefined) return undefined;
   return invalid("client_ip", "client_ip must be an IPv4 or IPv6 address of at most 64 characters.");
 }
 
-function bindShape(bind: Readonly<Record<string, string>>): Refused | undefined {
+function bindShape(bind: Readonly<Record<string, string>>): RefusedResult | undefined {
   const entries = Object.entries(bind);
   const fits =
     entries.length <= 10 && entries.every(([key, value]) => key !== "" && key.length <= 40 && value.length <= 128);
@@ -256,7 +256,7 @@ function bindShape(bind: Readonly<Record<string, string>>): Refused | undefined 
 }
 
 /** A stranger could use up whatever value he gives. */
-function limitKeysShape(limitKeys: Readonly<Record<string, string>>, { kind }: ApiKey): Refused | undefined {
+function limitKeysShape(limitKeys: Readonly<Record<string, string>>, { kind }: ApiKey): RefusedResult | undefined {
   const entries = Object.entries(limitKeys);
   if (entries.length === 0) return undefined;
   if (isPublishable(kind)) return invalid("limit_keys", "limit_keys is for secret API keys.");

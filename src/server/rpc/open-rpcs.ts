@@ -43,8 +43,8 @@ export interface OpenRpcsOptions {
   readonly watchMs: number;
   /** Each at once, in all and of one address. */
   readonly budgets: OpenRpcBudgets;
-  /** Finds the address whose share a connection counts in, by its peer; undefined for one that many callers have. */
-  readonly shareOf: (peer: string | undefined) => string | undefined;
+  /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
+  readonly ownAddressOf: (peer: string | undefined) => string | undefined;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -72,7 +72,7 @@ const isRefused = createContextKey(false);
 
 /** Makes what answers the paths of the open RPCs. */
 export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shared, "turnAway">): Pages {
-  const { messageBytesMax, deadlineMs, watchMs, budgets, shareOf, onFault } = options;
+  const { messageBytesMax, deadlineMs, watchMs, budgets, ownAddressOf, onFault } = options;
   const deadlines = createDeadlines(deadlineMs);
   const door = createDoor(begun);
   const budgetOf = {
@@ -112,7 +112,7 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
       whole = isText ? (fromText(read) ?? notText) : read;
       body = inOnePiece(whole);
     }
-    const who = { isKnown: false, address: shareOf(peerOf(request)), connection: connectionOf(request) } as const;
+    const who = { isKnown: false, address: ownAddressOf(peerOf(request)), connection: connectionOf(request) } as const;
     const looked = await door.enter(() => who);
     if (looked === undefined)
       return sendBack(request, () => turnAway(request, response, refuseForNow("STORE_UNAVAILABLE")));

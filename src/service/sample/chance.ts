@@ -4,7 +4,7 @@
 
 export interface Chance {
   /** From 0 up to 1, that excluded. */
-  share(): number;
+  fraction(): number;
   /** A whole number from 0 up to `end`, that excluded. */
   below(end: number): number;
   /** How many of something happen where so many are expected (Poisson). */
@@ -34,7 +34,7 @@ export function chanceOf(seed: number, name: string): Chance {
   const below = (end: number) => Math.floor(next() * end);
   const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
   return {
-    share: next,
+    fraction: next,
     below,
     count(expected) {
       if (expected > 30) return Math.max(0, Math.round(expected + Math.sqrt(expected) * normal()));

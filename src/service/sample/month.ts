@@ -25,7 +25,7 @@ import {
   type Incidents,
   type SampleTenant,
 } from "./plan.ts";
-import { storyOf, type Asked, type Sealed, type Story } from "./story.ts";
+import { storyOf, type StoryTerms, type Sealed, type Story } from "./story.ts";
 
 /** Stories are kept for so long, as with the retention that an installation has by default. */
 const storiesMs = 3 * dayMs;
@@ -78,7 +78,7 @@ interface KeptMonth {
 interface Book {
   readonly chance: Chance;
   readonly endMs: Instant;
-  ask(asked: Asked, phone: string): void;
+  ask(asked: StoryTerms, phone: string): void;
   refuse(tenant: string, reason: string, atMs: Instant, count: number): void;
 }
 
@@ -123,7 +123,7 @@ const unsealed: Sealed = {
 };
 
 function sealed(
-  { tenant }: Asked,
+  { tenant }: StoryTerms,
   phone: string,
   { chance, key, keyIdOf }: Pick<MonthOptions, "key" | "keyIdOf"> & { readonly chance: Chance },
 ): Sealed {
@@ -145,7 +145,7 @@ function ordinaryHour(tenant: SampleTenant, hourAt: Instant, { outage, busyDayMs
   const { chance, endMs } = book;
   const isBusy = tenant.id === "demo-bank" && dayOf(hourAt) === dayOf(busyDayMs);
   const count = chance.count(expectedIn(tenant, hourAt) * (isBusy ? 2.4 : 1));
-  const times = Array.from({ length: count }, () => Math.floor(hourAt + chance.share() * hourMs));
+  const times = Array.from({ length: count }, () => Math.floor(hourAt + chance.fraction() * hourMs));
   for (const atMs of times.toSorted((a, b) => a - b)) {
     // On its busy day the bank is refused from the evening on.
     if (isBusy && atMs > busyDayMs + 17 * hourMs) {
@@ -180,7 +180,7 @@ function attacked(attack: Attack, options: MonthOptions, kept: KeptMonth): Month
   const { tenant, country, prefix, fromMs, toMs, sends, enforcedMs = Number.POSITIVE_INFINITY } = attack;
   const chance = chanceOf(options.seed, prefix);
   const book = createBook(options, chance, kept);
-  const times = Array.from({ length: sends }, () => Math.floor(fromMs + chance.share() * (toMs - fromMs)));
+  const times = Array.from({ length: sends }, () => Math.floor(fromMs + chance.fraction() * (toMs - fromMs)));
   const waiting: { readonly createMs: Instant; readonly tally: "block" | "beyond" }[] = [];
   const decisions: PrefixChange["decisions"][number][] = [];
   let record = newPrefix;

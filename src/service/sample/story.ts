@@ -11,7 +11,7 @@ import type { Chance } from "./chance.ts";
 import { sampleProviders } from "./plan.ts";
 
 /** What is known of a request when it is made. */
-export interface Asked {
+export interface StoryTerms {
   readonly tenant: string;
   readonly country: string;
   readonly channel: Channel;
@@ -35,22 +35,22 @@ const lifeMs = 600_000;
 const [first, second] = sampleProviders;
 
 /** Tells a story. Whoever wants it whole looks whether it has ended by then. */
-export function storyOf(asked: Asked, sealed: Sealed, chance: Chance): Story {
+export function storyOf(asked: StoryTerms, sealed: Sealed, chance: Chance): Story {
   const { atMs, channel } = asked;
   const opened = withNote(openedBy(asked, sealed), { kind: "send", outcome: channel }, atMs);
-  const refused = asked.isPumped ? 1 : chance.share();
+  const refused = asked.isPumped ? 1 : chance.fraction();
   if (refused < 0.012) return unsent(opened, chance);
-  const way = calls(opened, asked, chance);
-  if (refused < 0.035) return undelivered(way, chance);
-  if (asked.isPumped || refused < 0.06) return silent(way, chance);
-  const fate = chance.share();
-  if (fate < 0.88) return typed(way, chance);
-  if (fate < 0.9) return guessed(way, chance);
-  if (fate < 0.925) return ended(way, "CANCELED", way.reportMs + chance.about(40_000, 0.5));
-  return silent(way, chance);
+  const part = calls(opened, asked, chance);
+  if (refused < 0.035) return undelivered(part, chance);
+  if (asked.isPumped || refused < 0.06) return silent(part, chance);
+  const fate = chance.fraction();
+  if (fate < 0.88) return typed(part, chance);
+  if (fate < 0.9) return guessed(part, chance);
+  if (fate < 0.925) return ended(part, "CANCELED", part.reportMs + chance.about(40_000, 0.5));
+  return silent(part, chance);
 }
 
-function openedBy({ tenant, country, channel, atMs, tally }: Asked, sealed: Sealed): Verification {
+function openedBy({ tenant, country, channel, atMs, tally }: StoryTerms, sealed: Sealed): Verification {
   return {
     ...sealed,
     tenant,
@@ -86,8 +86,8 @@ const localeOf: ReadonlyMap<string, string> = new Map([
   ["DE", "de"],
 ]);
 
-/** A story under way: a provider has the message. */
-interface Way {
+/** A story under part: a provider has the message. */
+interface StoryPart {
   readonly verification: Verification;
   readonly message: Message;
   /** When the provider reports on it. */
@@ -117,8 +117,8 @@ function messageOf({ id, channel, expireMs }: Verification): Message {
 }
 
 /** The calls until a provider takes the message. */
-function calls(opened: Verification, { atMs, isOutage, channel }: Asked, chance: Chance): Way {
-  const isFailing = (isOutage || chance.share() < 0.004) && channel === "sms";
+function calls(opened: Verification, { atMs, isOutage, channel }: StoryTerms, chance: Chance): StoryPart {
+  const isFailing = (isOutage || chance.fraction() < 0.004) && channel === "sms";
   let at = atMs + Math.round(chance.about(180, 0.4));
   let verification = opened;
   if (isFailing) {
@@ -137,8 +137,9 @@ function calls(opened: Verification, { atMs, isOutage, channel }: Asked, chance:
 }
 
 /** With the provider's word that it has arrived, as of seven in eight. */
-function arrived({ verification, message, reportMs }: Way, chance: Chance, share = 0.96): Way {
-  if (chance.share() > share) return { verification: { ...verification, delivery: "ACCEPTED" }, message, reportMs };
+function arrived({ verification, message, reportMs }: StoryPart, chance: Chance, arrivingPart = 0.96): StoryPart {
+  if (chance.fraction() > arrivingPart)
+    return { verification: { ...verification, delivery: "ACCEPTED" }, message, reportMs };
   const note = { kind: "report", outcome: "DELIVERED", provider: message.provider } as const;
   return {
     verification: withNote({ ...verification, delivery: "DELIVERED" }, note, reportMs),
@@ -147,13 +148,13 @@ function arrived({ verification, message, reportMs }: Way, chance: Chance, share
   };
 }
 
-function ended({ verification, message }: Way, state: Exclude<State, "PENDING">, atMs: Instant): Story {
+function ended({ verification, message }: StoryPart, state: Exclude<State, "PENDING">, atMs: Instant): Story {
   const at = Math.min(Math.round(atMs), verification.expireMs);
   return { verification: end(verification, state, at), messages: [message] };
 }
 
-function typed(way: Way, chance: Chance): Story {
-  const here = arrived(way, chance);
+function typed(part: StoryPart, chance: Chance): Story {
+  const here = arrived(part, chance);
   const wrong = chance.one([
     [0, 90],
     [1, 8],
@@ -171,8 +172,8 @@ function typed(way: Way, chance: Chance): Story {
 }
 
 /** Somebody who does not have the phone. */
-function guessed(way: Way, chance: Chance): Story {
-  const here = arrived(way, chance);
+function guessed(part: StoryPart, chance: Chance): Story {
+  const here = arrived(part, chance);
   const toMs = here.reportMs + chance.about(25_000, 0.4);
   const { verification } = withGuesses(here.verification, 5, { fromMs: here.reportMs, toMs });
   return ended({ ...here, verification }, "LOCKED", toMs);
@@ -192,15 +193,15 @@ function withGuesses(
 }
 
 /** Nobody types anything. */
-function silent(way: Way, chance: Chance): Story {
-  const here = arrived(way, chance);
+function silent(part: StoryPart, chance: Chance): Story {
+  const here = arrived(part, chance);
   return ended(here, "EXPIRED", here.verification.expireMs);
 }
 
 const whyNot = ["absent subscriber", "the handset is switched off", "the number has been ported away"] as const;
 
 /** The carrier could not deliver it, and says so. */
-function undelivered({ verification, message, reportMs }: Way, chance: Chance): Story {
+function undelivered({ verification, message, reportMs }: StoryPart, chance: Chance): Story {
   const note = { kind: "report", outcome: "UNDELIVERED", provider: message.provider } as const;
   const at = Math.round(reportMs + chance.about(20_000, 0.8));
   const told = withNote({ ...verification, delivery: "UNDELIVERED" }, note, Math.min(at, verification.expireMs - 1));

@@ -80,7 +80,7 @@ export function callActs(engine: Engine) {
 }
 
 /** What a call's view is to hold. */
-interface Asked {
+interface CallNeeds {
   readonly ref: PhoneRef | undefined;
   readonly prefix: PrefixName | undefined;
   readonly number: string | undefined;
@@ -95,7 +95,7 @@ function usesOf(tenant: string, caps: readonly Cap[] = []): DayUse[] {
 function viewOf(
   unit: UnitOfWork,
   { tenant, slot }: Pick<OpenScope, "tenant" | "slot">,
-  { ref, prefix, number, caps }: Asked,
+  { ref, prefix, number, caps }: CallNeeds,
 ): CallView {
   return {
     now: unit.now,

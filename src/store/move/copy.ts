@@ -103,7 +103,7 @@ interface Column {
 }
 
 /** A transaction, or the database without one. */
-type Asked = Pick<Transaction, "query">;
+type Queried = Pick<Transaction, "query">;
 
 interface Plan {
   readonly table: string;
@@ -334,13 +334,13 @@ async function targetColumns(transaction: Transaction): Promise<Map<string, Colu
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
 /** Throws unless the target is empty: without our tables, or with nothing in them but what the migration makes. */
-async function refuseOccupied(target: Asked): Promise<void> {
+async function refuseOccupied(target: Queried): Promise<void> {
   const table = await occupiedTable(target);
   if (table !== undefined) throw new Error(`its table ${table} holds rows, and only an empty database is copied to`);
 }
 
 /** The first of our tables in the target that holds anything. */
-async function occupiedTable(target: Asked): Promise<string | undefined> {
+async function occupiedTable(target: Queried): Promise<string | undefined> {
   const there = await target.query<{ name: string }>(
     once(
       `SELECT table_name AS name FROM information_schema.tables

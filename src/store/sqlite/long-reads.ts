@@ -17,7 +17,7 @@ export interface LongReadsOptions {
 }
 
 /** A long read that waits for its turn, or is under way. */
-interface Asked extends PromiseWithResolvers<unknown[]> {
+interface WaitingRead extends PromiseWithResolvers<unknown[]> {
   readonly question: LongReadQuestion;
 }
 
@@ -31,8 +31,8 @@ const program = ownProgram("src/store/sqlite/long-read-worker");
 export class LongReads {
   readonly #options: Required<LongReadsOptions>;
   readonly #flag = new Int32Array(new SharedArrayBuffer(4));
-  readonly #waiting: Asked[] = [];
-  #underWay: Asked | undefined;
+  readonly #waiting: WaitingRead[] = [];
+  #underWay: WaitingRead | undefined;
   #worker: Worker | undefined;
   /** Whether the thread reads already: a long read's time begins no earlier. */
   #isReady = false;
@@ -58,7 +58,7 @@ export class LongReads {
     const { text, order } = bindable(statement);
     const ordered = order.map((place) => values[place] ?? null);
     const question = { id: ++this.#asked, text, values: ordered, rowsMax: longReadRowsMax };
-    const asked: Asked = { ...Promise.withResolvers<unknown[]>(), question };
+    const asked: WaitingRead = { ...Promise.withResolvers<unknown[]>(), question };
     this.#waiting.push(asked);
     this.#next();
     return (await asked.promise) as Row[];

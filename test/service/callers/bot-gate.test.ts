@@ -37,7 +37,7 @@ beforeAll(async () => {
     sendWaitMs: 0,
     channelsOn: ["sms"],
     issuer: "otpd",
-    onShares: () => {},
+    onSpendWarnings: () => {},
     botCheck: createBotCheck(settings, () => {}),
   });
 });

@@ -107,7 +107,7 @@ export class World {
       channelsOn,
       fallbackOrder: fallback,
       issuer: "otpd",
-      onShares: () => {},
+      onSpendWarnings: () => {},
     });
   }
 

@@ -10,7 +10,7 @@ import type { ApiKey } from "../../../src/otp/keys/api-key.ts";
 import { ok, refuse } from "../../../src/otp/reason.ts";
 import type { Call } from "../../../src/server/rpc/call.ts";
 import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
-import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
+import { createClientAddress, createOwnAddressOf } from "../../../src/server/http/client-address.ts";
 import {
   createConnections,
   type ConnectionLimits,
@@ -177,7 +177,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     at: testEpochMs,
   } as const;
 
-  const shareOf = createShareOf(options.shared ?? []);
+  const ownAddressOf = createOwnAddressOf(options.shared ?? []);
   const pace = options.pace ?? createPace();
   const unread = new Set<Connection>();
   /** Resolves once those that have come had their first turn. */
@@ -200,7 +200,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     maxAgeMs: 0,
     tickMs: 50,
     connectionsMax: 10_000,
-    shareOf,
+    ownAddressOf,
     isProxy: () => options.isBehindProxy === true,
     ...options.limits,
   });
@@ -265,7 +265,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     deadlineMs: options.deadlineMs ?? 15_000,
     watchMs: 1_800_000,
     budgets: { ...openRpcBudgets, ...options.openRpcs },
-    shareOf,
+    ownAddressOf,
     onFault: (error: unknown) => faults.push(error),
   };
   const gateway = createGateway({
@@ -273,7 +273,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     system,
     authorize: authorize.byHeaders,
     addressOf,
-    shareOf,
+    ownAddressOf,
     listsOrigin: options.listsOrigin ?? (() => Promise.resolve(false)),
     wasValid: (header) => header === `Bearer ${testKey}`,
     onAuthenticated: connections.authenticated,

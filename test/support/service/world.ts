@@ -84,7 +84,7 @@ export function createTestTelemetry(observed: Observation[]): Telemetry {
     prefixLimited: tell("prefixLimited"),
     clockJump: tell("clockJump"),
     lifecycle: tell("lifecycle"),
-    dailyShare: tell("dailyShare"),
+    spendWarning: tell("spendWarning"),
     warning: tell("warning"),
     flush: () => Promise.resolve(),
   };

@@ -5,7 +5,7 @@
 import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../../src/otp/keys/api-key.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { ok } from "../../../src/otp/reason.ts";
-import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
+import { createClientAddress, createOwnAddressOf } from "../../../src/server/http/client-address.ts";
 import { createConnections } from "../../../src/server/listener/connections.ts";
 import { createPace } from "../../../src/server/listener/pace.ts";
 import { connectionLimits, startServer } from "../../../src/server/listener/server.ts";
@@ -57,13 +57,13 @@ const verifications: Pick<Verifications, "send" | "verify"> = {
   verify: () => Promise.resolve({ result: ok(verified), replayed: false }),
 };
 
-const shareOf = createShareOf([]);
+const ownAddressOf = createOwnAddressOf([]);
 const connections = createConnections({
   ...connectionLimits,
   idleMs: 1_800_000,
   maxAgeMs: 0,
   connectionsMax: 10_000,
-  shareOf,
+  ownAddressOf,
   pace: createPace(),
   isProxy: () => false,
 });
@@ -95,7 +95,7 @@ const handler = createGateway({
   authorize: authorize.byHeaders,
   listsOrigin: () => Promise.resolve(false),
   addressOf,
-  shareOf,
+  ownAddressOf,
   wasValid,
   pages: (shared) => createPages(new Map(), shared),
   onAuthenticated: connections.authenticated,

@@ -7,7 +7,7 @@ import type { SendOutcome } from "../../../otp/message/message.ts";
 import { waitAskedMs } from "../outcome.ts";
 import { readFormOrJson } from "./form.ts";
 import { lookUp } from "./pointer.ts";
-import type { AnswerRule, Declaration, Refusal } from "./shape.ts";
+import type { AnswerRule, Declaration, DeclaredRefusal } from "./shape.ts";
 
 /** An answer whose status has come. */
 export interface Answer {
@@ -84,13 +84,13 @@ function matches(body: string, text: string): boolean {
 }
 
 /** What the answer said, as far as the file has it: an answer's own words may quote the number or the text. */
-function saidBy({ pointer, equals }: Refusal, json: unknown): string {
+function saidBy({ pointer, equals }: DeclaredRefusal, json: unknown): string {
   return pointer === undefined || equals === undefined ? "" : `: ${textOf(lookUp(json, pointer))}`;
 }
 
 const waitSecondsMax = 86_400;
 
-function waitMs({ retry_after: named }: Refusal, { retryAfter }: Answer, json: unknown): number | undefined {
+function waitMs({ retry_after: named }: DeclaredRefusal, { retryAfter }: Answer, json: unknown): number | undefined {
   const found = typeof named === "string" ? Number(textOf(lookUp(json, named)) ?? "none") : Number.NaN;
   if (found > 0) return Math.ceil(Math.min(found, waitSecondsMax) * 1_000);
   const asked = waitAskedMs(retryAfter);

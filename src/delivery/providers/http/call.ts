@@ -15,7 +15,7 @@ export type Called =
   | { readonly kind: "unanswered"; readonly wasConnected: boolean };
 
 /** `needsBody` tells of a status whether the body is worth more than a moment. Never rejects. */
-export type Call = (
+export type HttpCall = (
   request: HttpRequest,
   signal: AbortSignal,
   needsBody: (status: number) => boolean,
@@ -29,7 +29,7 @@ const socketsMax = 64;
 const idleMs = 4_000;
 
 /** Makes what calls the provider of a URL. */
-export function createCall(providerUrl: string): Call {
+export function createCall(providerUrl: string): HttpCall {
   const isSecure = providerUrl.startsWith("https:");
   const kept = { keepAlive: true, maxSockets: socketsMax, timeout: idleMs };
   const agent = isSecure ? new HttpsAgent({ ...globalAgent.options, ...kept }) : new HttpAgent(kept);

@@ -313,6 +313,6 @@ export const fileShape = known({
 /** A provider as the file declares it. */
 export type Declaration = v.InferOutput<typeof entryShape>;
 export type AnswerRule = Declaration["accepted"];
-export type Refusal = Declaration["refused"][number];
+export type DeclaredRefusal = Declaration["refused"][number];
 export type Reports = v.InferOutput<typeof reports>;
 export type Signature = v.InferOutput<typeof signature>;
