@@ -5,7 +5,17 @@ import { auditActions, type AuditEntry } from "../otp/operators/audit.ts";
 import { changeText } from "../otp/operators/audit-words.ts";
 import { readAudit } from "../service/operators/audit.ts";
 import { timeOf } from "../system.ts";
-import { flag, Misused, parseArgs, say, sayError, sayList, withStore, type Command, type Commands } from "./command.ts";
+import {
+  flag,
+  Misused,
+  parseArgs,
+  say,
+  sayError,
+  sayTable,
+  withStore,
+  type Command,
+  type Commands,
+} from "./command.ts";
 import { findTenant, instantOf } from "./setup.ts";
 
 const entriesMax = 1_000;
@@ -57,7 +67,7 @@ async function run(args: string[]): Promise<void> {
     const query = { tenant, actor, action, subject, actorTenant: "", fromMs, toMs, max };
     const { entries, next } = await readAudit(store, query);
     if (json) say(JSON.stringify(entries.map(toJson)));
-    else sayList(entries, false, "Nothing was done that matches.", columns());
+    else sayTable(entries, "Nothing was done that matches.", columns());
     // Others may have been done at the same moment as the last.
     if (next !== undefined) sayError(`There are more before ${timeOf(next.atMs + 1)}: see --max and --until.`);
   });

@@ -135,7 +135,12 @@ export function table<Row>(rows: readonly Row[], columns: Columns<Row>): string 
 /** Prints a list: as JSON, as a table, or `none` where nothing is in it. */
 export function sayList<Row>(rows: readonly Row[], isJson: boolean, none: string, columns: Columns<Row>): void {
   if (isJson) say(JSON.stringify(rows));
-  else say(rows.length === 0 ? none : table(rows, columns));
+  else sayTable(rows, none, columns);
+}
+
+/** Prints rows as a table, or a sentence where there are none. */
+export function sayTable<Row>(rows: readonly Row[], none: string, columns: Columns<Row>): void {
+  say(rows.length === 0 ? none : table(rows, columns));
 }
 
 /** The one argument of a command line that takes no options. */

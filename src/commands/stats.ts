@@ -5,7 +5,7 @@ import { dimensions, type Count, type Dimension, type Interval } from "../otp/op
 import { moneyText } from "../otp/message/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/operators/statistics.ts";
 import { timeOf } from "../system.ts";
-import { flag, Misused, parseArgs, say, sayList, withStore, type Command, type Commands } from "./command.ts";
+import { flag, Misused, parseArgs, say, sayTable, withStore, type Command, type Commands } from "./command.ts";
 import { chargesAtHand, instantOf, tenantName } from "./setup.ts";
 
 const dayMs = 86_400_000;
@@ -51,7 +51,7 @@ async function run(args: string[]): Promise<void> {
     const read = await readStats(store, { fromMs, toMs, interval, groupBy, tenant });
     if (!read.ok) throw new Misused(`--${read.field === "group_by" ? "group" : read.field}: ${read.sentence}`);
     if (values.json) say(JSON.stringify(read.rows.map(toJson)));
-    else sayList(read.rows, false, "Nothing was asked for in that time.", columnsOf(interval, groupBy));
+    else sayTable(read.rows, "Nothing was asked for in that time.", columnsOf(interval, groupBy));
   }, charges);
 }
 

@@ -26,7 +26,7 @@ const spoken: Channel = "voice";
 export function createSpeak({ store, keys, tenantOf, phoneOf }: SpeakOptions) {
   return async function speak(reference: string): Promise<OutgoingMessage | undefined> {
     for (const { id, copy } of readReference(keys, reference)) {
-      const view = await store.settleMessage({ verificationId: id, copy }, phoneOf, (seen) => nothing(seen));
+      const view = await store.settleMessage({ verificationId: id, copy }, phoneOf, nothing);
       if (view === undefined || view.message.channel !== spoken) continue;
       const { verification, now } = view;
       if (stateAt(verification, now) !== "PENDING") continue;

@@ -290,7 +290,10 @@ async function answerCall(
   }
   const answer = await within(way, call, rpcs.answer(call));
   if (answer === undefined) {
-    return { requestRef: call.requestRef, refusal: refuseLate(response, routed, refusalOfLate(false), id) };
+    return {
+      requestRef: call.requestRef,
+      refusal: refuseLate(response, routed, refusalOfLate({ isHarmlessTwice: false }), id),
+    };
   }
   write(response, answer, id);
   return call;

@@ -16,7 +16,7 @@ export function refuseForNow(reason: ForNow): Refusal {
 }
 
 /** The refusal of a call that is not answered in time. `isHarmlessTwice` tells whether it may be repeated as it is. */
-export function refusalOfLate(isHarmlessTwice: boolean): Refusal {
+export function refusalOfLate({ isHarmlessTwice }: { readonly isHarmlessTwice: boolean }): Refusal {
   return refuse("DEADLINE", isHarmlessTwice ? {} : { mayBeDone: true }).refusal;
 }
 

@@ -331,7 +331,7 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
     };
     call.onLate = (why) => {
       call.isCanceled = why === "the client is gone";
-      end({ ok: false, refusal: refusalOfLate(isHarmlessTwice) });
+      end({ ok: false, refusal: refusalOfLate({ isHarmlessTwice }) });
     };
     act(call, request).then(end, (error: unknown) => {
       if (call.onLate !== undefined) onFault(call, error);
