@@ -6,7 +6,6 @@ import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -25,11 +24,11 @@ import {
   generate,
   greeting,
   setStage,
+  startStranger,
   type Stage,
   type Start,
 } from "./stage.ts";
 import { newPhone } from "../support/data/phones.ts";
-import { makeCertificate } from "../delivery/provider/setup.ts";
 
 const doc = readDocument("docs/integrate.md");
 const receipts = readDocument("docs/receipts.md");
@@ -52,19 +51,6 @@ async function startForger(url: string, { onTestFinished }: TestContext): Promis
   });
   await once(server, "listening");
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** A server whose certificate no authority has signed. Returns its origin. */
-async function startStranger({ onTestFinished }: TestContext): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "otpd-stranger-"));
-  const { cert, key } = makeCertificate(folder);
-  const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }).listen(0, "127.0.0.1");
-  onTestFinished(() => {
-    server.close();
-    rmSync(folder, { recursive: true });
-  });
-  await once(server, "listening");
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** What the server and the page in TypeScript share, made once. */
@@ -200,6 +186,8 @@ describe.concurrent("the clients", () => {
       converse(python, ["client.py", phone], stage.folder, { API_KEY: key, OTPD_TARGET: new URL(url).host });
     await expectComplete(stage, start);
     await expectPlainEnds(stage, start);
+    const unsure = start(newPhone(), stage.world.key, await startStranger(context, "127.0.0.2"));
+    expect(await unsure.heard()).toMatch(/^no answer: .*certificate/);
     // The key never leaves this machine in cleartext: what another is told first is TLS's record of a handshake.
     const elsewhere = createTcpServer().listen(0, "127.0.0.2");
     context.onTestFinished(() => void elsewhere.close());

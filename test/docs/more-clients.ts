@@ -13,6 +13,7 @@ import { deadOrigin } from "../support/fakes/far-end.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { startWorld } from "../support/service/world.ts";
+import { startStranger } from "./stage.ts";
 
 const root = join(import.meta.dirname, "../..");
 const doc = readDocument("docs/integrate-more.md");
@@ -26,10 +27,10 @@ export interface Program {
 }
 
 /** Makes a program, and holds it to all that the document says of it. */
-export async function expectProven(program: Program, { onTestFinished }: TestContext): Promise<void> {
+export async function expectProven(program: Program, context: TestContext): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "otpd-integrate-more-"));
   const world = await startWorld({});
-  onTestFinished(async () => {
+  context.onTestFinished(async () => {
     await world.stop();
     rmSync(folder, { recursive: true });
   });
@@ -71,8 +72,12 @@ export async function expectProven(program: Program, { onTestFinished }: TestCon
   expect(await guesser.ended).toBe(1);
 
   const unheard = start([newPhone()], await deadOrigin());
-  expect(await unheard.heard()).toMatch(/^no answer/);
+  expect(await unheard.heard()).toMatch(/^no answer: .*connect/i);
   expect(await unheard.ended).toBe(1);
+
+  const unsure = start([newPhone()], await startStranger(context, "127.0.0.2"));
+  expect(await unsure.heard()).toMatch(/^no answer: .*certificate/);
+  expect(await unsure.ended).toBe(1);
 
   const nobody = start([]);
   await expect(nobody.heard()).rejects.toThrow(/usage: client/);

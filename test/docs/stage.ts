@@ -3,12 +3,16 @@
  * the answer to its first call lost on the way.
  */
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { promisify } from "node:util";
 import { expect, type TestContext } from "vitest";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { makeCertificate } from "../delivery/provider/setup.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { deadOrigin } from "../support/fakes/far-end.ts";
 import { layLine, type Line } from "../support/network/line.ts";
@@ -110,10 +114,23 @@ export async function expectPlainEnds({ world }: Stage, start: Start): Promise<v
   expect(await staged.heard()).toBe(greeting);
   expect(await staged.say("123456")).toMatch(/^start over: .*\breceipt\b/);
   expect(await staged.ended).toBe(1);
-  expect(await unheard.heard()).toMatch(/^no answer: ./);
+  expect(await unheard.heard()).toMatch(/^no answer: .*connect/i);
   expect(await unheard.ended).toBe(1);
   expect(await unsent.heard()).toBe("refused: DELIVERY_FAILED");
   expect(await unsent.ended).toBe(1);
+}
+
+/** A server whose certificate no authority has signed. gRPC programs speak TLS to 127.0.0.2, not to 127.0.0.1. Returns its origin. */
+export async function startStranger({ onTestFinished }: TestContext, host = "127.0.0.1"): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "otpd-stranger-"));
+  const { cert, key } = makeCertificate(folder);
+  const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }).listen(0, host);
+  onTestFinished(() => {
+    server.close();
+    rmSync(folder, { recursive: true });
+  });
+  await once(server, "listening");
+  return `https://${host}:${(server.address() as AddressInfo).port}`;
 }
 
 /** Generates the code of a language as the document's command that holds these words says. */

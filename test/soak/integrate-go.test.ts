@@ -1,6 +1,7 @@
 /** The program of docs/integrate.md in Go: its compiler takes half a minute of CPU. */
 import { expect, test } from "vitest";
-import { expectComplete, expectPlainEnds, generate, setStage, type Start } from "../docs/stage.ts";
+import { expectComplete, expectPlainEnds, generate, setStage, startStranger, type Start } from "../docs/stage.ts";
+import { newPhone } from "../support/data/phones.ts";
 import { goCompiler, lacks } from "../support/machine.ts";
 import { converse } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
@@ -25,6 +26,9 @@ test.skipIf(lacks("the client of docs/integrate.md in Go", ...needed))("Go", asy
   };
   await expectComplete(stage, start);
   await expectPlainEnds(stage, start);
+  const unsure = start(newPhone(), stage.world.key, await startStranger(context, "127.0.0.2"));
+  expect(await unsure.heard()).toMatch(/^no answer: .*certificat/);
+  expect(await unsure.ended).toBe(1);
   const nobody = converse("./prove", [], stage.folder, {});
   await expect(nobody.heard()).rejects.toThrow(/more: usage: prove PHONE\n$/);
 });

@@ -108,6 +108,10 @@ export const tools = {
         "geronimo-annotation-1.3-spec",
       ].every((name) => existsSync(`/usr/share/java/${name}.jar`)),
   },
+  "Netty's OpenSSL": {
+    packages: ["libnetty-tcnative-java"],
+    isHere: () => existsSync("/usr/share/java/netty-tcnative.jar"),
+  },
   grpc_java_plugin: command(["protobuf-compiler-grpc-java-plugin"], "bash", "-c", "command -v grpc_java_plugin"),
   kannel: { packages: ["kannel"], isHere: () => Object.values(kannel).every(existsSync) },
   kubectl: command([], "kubectl", "version", "--client"),
