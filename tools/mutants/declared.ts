@@ -34,8 +34,8 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "inherited found in an answer",
     breaks: "an answer without a word is taken for one that has it",
-    place: `${http}/pointer.ts#lookUp`,
-    text: `|| !Object.hasOwn(found, step)`,
+    place: `${http}/pointer.ts#ownOf`,
+    text: `|| !Object.hasOwn(value, step)`,
     replacement: ``,
     suites: ["test/delivery/http/answers.test.ts"],
   },

@@ -3,6 +3,7 @@
  * what it is asked, its success, each refusal, its throttling, and a report with its signature. None was tried live.
  */
 import { fork, type ChildProcess } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -139,15 +140,16 @@ describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the p
   });
 });
 
-test("several reports that come together are all read", async () => {
-  const { declarations } = readHttpProviders(
-    JSON.stringify({ providers: [{ preset: "infobip", ...manuals.infobip.entry }] }),
-    [],
-  );
+function readerOf(preset: "infobip" | "meta-whatsapp", reportSecret: string): Provider {
+  const { declarations } = readHttpProviders(JSON.stringify({ providers: [{ preset, ...manuals[preset].entry }] }), []);
   const [declaration] = declarations;
   if (declaration === undefined) throw new Error("there is no declaration");
-  const rest = { secret: "k", reportSecret: path, publicUrl, originators: new Map<string, string>(), now: () => 0 };
-  const provider = createHttpProvider({ declaration, ...rest });
+  const rest = { secret: "k", reportSecret, publicUrl, originators: new Map<string, string>(), now: () => 0 };
+  return createHttpProvider({ declaration, ...rest });
+}
+
+test("several reports that come together are all read", async () => {
+  const provider = readerOf("infobip", path);
   const result = (callbackData: string, groupName: string) => ({
     callbackData,
     status: { groupName, name: groupName },
@@ -161,6 +163,35 @@ test("several reports that come together are all read", async () => {
       { reference: "c.0", delivery: "UNDELIVERED" },
     ],
   });
+});
+
+test("Meta's reports are read of each change in each entry, and what else is among them is passed over", async () => {
+  const statuses = (...references: string[]) => ({
+    statuses: references.map((reference) => ({ biz_opaque_callback_data: reference, status: "delivered" })),
+  });
+  const entry = [
+    {
+      changes: [
+        { value: statuses("a.0", "b.0") },
+        { value: { messages: [{ text: "hello" }] } },
+        { value: statuses("c.0") },
+      ],
+    },
+    { changes: {} },
+    {},
+    null,
+    { changes: [{ value: { statuses: "none" } }, { value: statuses("d.0") }] },
+  ];
+  const body = JSON.stringify({ object: "whatsapp_business_account", entry });
+  const signature = createHmac("sha256", "app-secret").update(body).digest("hex");
+  const reading = await readerOf("meta-whatsapp", "app-secret").readReport?.({
+    method: "POST",
+    target: "/webhooks/meta-whatsapp",
+    headers: { ...jsonType, "x-hub-signature-256": `sha256=${signature}` },
+    body: Buffer.from(body),
+  });
+  const reports = ["a.0", "b.0", "c.0", "d.0"].map((reference) => ({ reference, delivery: "DELIVERED" }));
+  expect(reading).toMatchObject({ kind: "genuine", reports });
 });
 
 describe("a preset in a file", () => {

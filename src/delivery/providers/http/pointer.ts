@@ -8,12 +8,25 @@ export const pointerForm = /^(?:\/(?:[^~/]|~[01])*)+$/;
 
 /** What stands there; undefined where nothing does. Pure. */
 export function lookUp(value: unknown, pointer: string): unknown {
-  let found = value;
+  return stepsOf(pointer).reduce(ownOf, value);
+}
+
+/** The items of all lists that stand there, in order; a step `*` goes to each item of a list. Pure. */
+export function lookUpItems(value: unknown, pointer: string): unknown[] {
+  let found = [value];
   for (const step of stepsOf(pointer)) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, step)) return undefined;
-    found = (found as Readonly<Record<string, unknown>>)[step];
+    found = step === "*" ? found.flatMap(itemsOf) : found.map((each) => ownOf(each, step));
   }
-  return found;
+  return found.flatMap(itemsOf);
+}
+
+function ownOf(value: unknown, step: string): unknown {
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+  return (value as Readonly<Record<string, unknown>>)[step];
+}
+
+function itemsOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [];
 }
 
 function stepsOf(pointer: string): string[] {

@@ -5,7 +5,7 @@ import type { Report } from "../../../otp/message/message.ts";
 import type { ReportReading, ReportRequest } from "../../provider.ts";
 import { textOf } from "./answer.ts";
 import { readFormOrJson } from "./form.ts";
-import { lookUp } from "./pointer.ts";
+import { lookUp, lookUpItems } from "./pointer.ts";
 import type { Reports } from "./shape.ts";
 
 /** How many reports are read of one request; a gateway bounds its own bodies. */
@@ -15,8 +15,7 @@ const reportsMax = 200;
 export function readReport(reports: Reports, request: ReportRequest): ReportReading {
   const query = new URLSearchParams(request.target.split("?")[1] ?? "");
   const body = bodyOf(request);
-  const listed = reports.each === undefined ? [body] : lookUp(body, reports.each);
-  const items = Array.isArray(listed) ? (listed as readonly unknown[]).slice(0, reportsMax) : [];
+  const items = reports.each === undefined ? [body] : lookUpItems(body, reports.each).slice(0, reportsMax);
   const found = items.flatMap((item) => reportOf(reports, item, query) ?? []);
   return found.length === 0 ? { kind: "irrelevant" } : { kind: "genuine", reports: found };
 }
