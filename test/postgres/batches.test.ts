@@ -107,9 +107,22 @@ describe("after a batch", () => {
     expect(ends).toHaveLength(1);
   });
 
-  test("of several acts one that comes later waits for nobody", async () => {
+  test("of several acts the wait begins with the first that comes", async () => {
     const { ends, run } = await afterTwo();
-    pass(4);
+    pass(7);
+    void run();
+    await turns();
+    pass(3);
+    await turns();
+    expect(ends).toHaveLength(0);
+    pass(1);
+    await turns();
+    expect(ends).toHaveLength(1);
+  });
+
+  test("of several acts one that comes later than it took waits for nobody", async () => {
+    const { ends, run } = await afterTwo();
+    pass(8);
     void run();
     await turns();
     expect(ends).toHaveLength(1);

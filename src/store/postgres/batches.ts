@@ -32,14 +32,14 @@ const nearbyMs = 3;
 /** Acts wait no longer than this for a batch that waits for another instance's lock. */
 const stalledMs = 50;
 /**
- * After a batch of several acts the next one waits for the callers that were answered, half as long as the batch took
- * and no longer than this. If it began at once, it would have half of all callers and the other half would wait for it:
- * twice as many batches.
+ * After a batch of several acts the next one waits for the callers that were answered: from the first of them on, half as
+ * long as the batch took and no longer than this. If it began at once, it would have half of all callers and the other
+ * half would wait for it: twice as many batches.
  */
 const gatherMaxMs = 10;
 const queueActsMax = 4_096;
 
-const nobody = { untilMs: 0, acts: 0 };
+const nobody = { acts: 0, untilMs: 0, waitMs: 0 };
 
 export class Batches {
   readonly #connections: Connections;
@@ -59,7 +59,7 @@ export class Batches {
   /** Runs while acts wait for the one batch under way. */
   #stall: NodeJS.Timeout | undefined;
   #isStalled = false;
-  /** Until when the next batch waits for more acts, and how many there are at most. */
+  /** For how many acts the next batch waits, if the first of them comes by then, and for how long from that one on. */
   #gather = nobody;
   #gathering: NodeJS.Timeout | undefined;
 
@@ -113,9 +113,10 @@ export class Batches {
 
   /** Whether the next batch waits for those that the last one has answered. */
   #waits(): boolean {
-    const leftMs = this.#gather.untilMs - this.#watchMs();
-    if (this.#underWay === 0 && this.#queue.length < this.#gather.acts && leftMs > 0) {
-      this.#gathering ??= setTimeout(() => this.#endGathering(), leftMs);
+    const { acts, untilMs, waitMs } = this.#gather;
+    const isExpecting = this.#gathering !== undefined || this.#watchMs() < untilMs;
+    if (this.#underWay === 0 && this.#queue.length < acts && isExpecting) {
+      this.#gathering ??= setTimeout(() => this.#endGathering(), waitMs);
       return true;
     }
     clearTimeout(this.#gathering);
@@ -146,13 +147,10 @@ export class Batches {
     const beganMs = this.#watchMs();
     await this.#perform(batch, lots);
     const endMs = this.#watchMs();
-    this.#gather =
-      batch.length === 1
-        ? nobody
-        : {
-            untilMs: endMs + Math.min((endMs - beganMs) / 2, gatherMaxMs),
-            acts: Math.min(batch.length + this.#queue.length, batchActsMax),
-          };
+    const tookMs = endMs - beganMs;
+    const acts = Math.min(batch.length + this.#queue.length, batchActsMax);
+    const waitMs = Math.min(tookMs / 2, gatherMaxMs);
+    this.#gather = batch.length === 1 ? nobody : { acts, untilMs: endMs + tookMs, waitMs };
     this.#lots.push(lots);
     this.#underWay -= 1;
     clearTimeout(this.#stall);
