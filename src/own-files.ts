@@ -1,7 +1,7 @@
 /**
  * Where the files lie that the code reads beside itself, and the programs of its threads. Nothing else asks where it
- * lies: in the repository each file has its folder, but in `dist/` one file right below `dist/src/` holds the code of
- * many, and a path from it would lead elsewhere.
+ * lies itself. In the repository each file has its folder; in `dist/` one file right below `dist/src/` holds the code of
+ * many, and a path from there would lead elsewhere.
  */
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";

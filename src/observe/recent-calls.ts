@@ -1,7 +1,6 @@
 /**
- * Calls of providers in the last hour on this instance, which show how each provider fares: in 60 slots of a minute,
- * with fixed steps of latency, so that they take the same room however many calls there are. Calls for test keys are
- * left out.
+ * How each provider fares: its calls in the last hour on this instance. They are kept in 60 slots of a minute with fixed
+ * steps of latency, which take the same room however many calls there are. Calls for test keys are left out.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message/message.ts";

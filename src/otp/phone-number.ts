@@ -2,8 +2,8 @@
  * Phone numbers are parsed once, as they come in. Inside there is only the canonical E.164 form: it is what is limited,
  * indexed, encrypted and sent to, so that no other spelling of a number can be a second number.
  *
- * At rest a number is two things: an index, a keyed hash to find and limit it by (an unkeyed one of every mobile number
- * on earth fits a laptop), and a box encrypted under a key that belongs to its one row.
+ * At rest a number is two things. Its index is a keyed hash, to find and limit it by; an unkeyed one of every mobile
+ * number on earth fits a laptop. Its box is the number, encrypted under a key that belongs to its one row.
  */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { AsYouType, parsePhoneNumberFromString } from "libphonenumber-js/max";

@@ -45,10 +45,13 @@ const lookAgainMs = 1_000;
 
 /**
  * Decides a fallback that is due. Undefined where none is owed now: it is no longer due, or a call of the message
- * before it is under way and has to end first. Undefined too where the fallback has ended: the verification has ended
- * or has less than a minute to live; a list, the prefix or the phone's limits refuse it; or no channel that is left is
- * on and has room under the caps of the day. A message that still waits for its next call is given up for the fallback:
- * there are never two calls at once.
+ * before it is under way and has to end first. Undefined too where the fallback has ended, which it does when
+ *
+ * - the verification has ended, or has less than a minute to live;
+ * - a list, the prefix or the phone's limits refuse it;
+ * - no channel that is left is on and has room under the caps of the day.
+ *
+ * A message that still waits for its next call is given up for the fallback: there are never two calls at once.
  */
 export function decideFallback(view: FallbackView, terms: FallbackTerms): Decided<Owed | undefined> {
   const { now, verification, message } = view;

@@ -57,9 +57,9 @@ export interface Settled {
  */
 export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;
-  // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
-  // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
-  // up a message that has a provider left to go to; an acceptance alone is still to be noted.
+  // It is in nobody's hand: a worker that was faster, or an earlier try to note this very answer, has ended it or put it
+  // back. Only an acceptance is still to be noted. Anything else, counted again, would give the budget back twice, send an
+  // accepted text once more, or give up a message that has a provider left to go to.
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
   if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";

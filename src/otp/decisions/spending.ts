@@ -1,9 +1,11 @@
 /**
- * What a newly owed message has to pass, whichever way it came to be owed, and what it takes: of the phone's prefix, of
- * the phone's limits and the named limits of its send, and of its tenant's UTC day (one of the daily cap, one of its
- * country's cap, and its price of the cap on money). It takes all of them or none, in the transaction that
- * owes it. A message notes what it took of its day, and gives exactly that back if it is proven never to have left,
- * while the day lasts (daily-cap.ts has the rules of one count).
+ * What a newly owed message has to pass, and what it takes, be it owed by a send, a resend or a fallback:
+ *
+ *   the phone's prefix · the phone's limits · the named limits of its send · its tenant's UTC day
+ *
+ * Of the day it takes one of the daily cap, one of its country's cap, and its price of the cap on money. It takes all of
+ * these or none, in the transaction that owes it. A message notes what it took of its day. If it is proven never to have
+ * left, it gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
  */
 import type { Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";

@@ -1,6 +1,6 @@
 /**
- * What a decision about a verification looks at first, in the same order for verify, resend and cancel: the answer of
- * an earlier call with the same Idempotency-Key, whether there is such a verification, and whether it is still pending.
+ * What verify, resend and cancel look at first, in this order: the answer of an earlier call with the same
+ * Idempotency-Key, whether there is such a verification, and whether it is still pending.
  */
 import type { Instant } from "../../system.ts";
 import type { Days } from "../verification/daily-cap.ts";

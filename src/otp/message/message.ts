@@ -185,9 +185,9 @@ export function isProvenUnsent(message: Message): boolean {
 }
 
 /**
- * The message after a provider's answer: accepted; or due again, at once at the next provider after a proven non-send,
- * after a pause at the same one when there is no other; or given up after two failures. A provider that asks for patience has
- * not failed: its call is put off, for as long as there is time. Pure.
+ * The message after a provider's answer: accepted, due again, or given up after two failures. After a proven non-send it is
+ * due at once at the next provider, or after a pause at the same one when there is no other. A provider that asks for
+ * patience has not failed: its call is put off, for as long as there is time. Pure.
  */
 export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
   if (outcome.kind === "accepted") {

@@ -1,13 +1,13 @@
 /**
  * The names that a provider and we give a message, and what else a provider says in words of its own.
  *
- * Our name for a message leads back to its verification without a column or an index, and does not tell the provider the
- * request_id: the 16 random bytes of the id, encrypted as one AES-256 block, and the copy's number. A single block of random
- * input needs no mode and no nonce.
+ * Our name for a message is the 16 random bytes of the request_id, encrypted as one AES-256 block, and the copy's number.
+ * It leads back to the verification without a column or an index, and does not tell the provider the request_id. A single
+ * block of random input needs no mode and no nonce.
  *
- * The provider's name for a message, and its word on why one did not arrive, come from outside, are kept in the
- * database and are shown on an operator's terminal. So they are turned into text that every database takes: if a
- * message could not be settled for the provider's words, it would be sent again.
+ * The provider's name for a message, and its word on why one did not arrive, come from outside. They are kept in the
+ * database and shown on an operator's terminal, so they are turned into text that every database takes: a message that
+ * could not be settled for its provider's words would be sent again.
  */
 import { createCipheriv, createDecipheriv, type Cipheriv } from "node:crypto";
 import type { KeyRing, MasterKey } from "../keys/key-ring.ts";

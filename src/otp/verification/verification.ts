@@ -1,6 +1,6 @@
 /**
- * A verification is one attempt to prove that a person holds one phone number: what is kept of it with the log of what
- * happened to it, how it comes to its end, and what it is called in logs. The decisions about it are in
+ * A verification is one attempt to prove that a person holds one phone number. Here is what is kept of it, with the log of
+ * what happened to it; how it comes to its end; and what it is called in logs. The decisions about it are in
  * otp/decisions/.
  */
 import type { Instant } from "../../system.ts";

@@ -82,9 +82,9 @@ export async function answerAtOnce(request: Request, answer: () => Promise<void>
 
 /**
  * Closes a stream behind the last byte of its answer, if there is one. If Node is told to close it before, it waits for
- * that byte too. But if the stream is destroyed meanwhile, as all streams of a connection that breaks off are, Node
- * forgets it without telling nghttp2, which then sends empty frames for it for ever, in one turn of the event loop,
- * until there is no memory left.
+ * that byte too. But the stream may be destroyed meanwhile, as all streams of a connection that breaks off are. Then Node
+ * forgets it without telling nghttp2, which sends empty frames for it for ever, in one turn of the event loop, until there
+ * is no memory left.
  */
 function closeOnceAnswered(stream: ServerHttp2Stream): void {
   const close = () => stream.close(constants.NGHTTP2_NO_ERROR);

@@ -1,7 +1,12 @@
 /**
- * The demo page, in development only: GET /demo with its script and style (its form is served to everybody), GET /demo/inbox, what the console provider
- * printed, and GET /, which says where to go. The page calls the service as any web client would, with a publishable key
- * that this process makes for it and forgets; nothing private is in it.
+ * The demo page, in development only:
+ *
+ *   GET /demo         the page with its script and style; its form is served to everybody (elements.ts)
+ *   GET /demo/inbox   what the console provider printed
+ *   GET /             says where to go
+ *
+ * The page calls the service as any web client would, with a publishable key that this process makes for it and forgets;
+ * nothing private is in it.
  *
  * Everything that tells a key or a code asks for the token in the URL that the server prints: behind a proxy that
  * rewrites Host, as nginx does by default, everybody looks like a browser on this machine. The page sends the token to

@@ -1,7 +1,11 @@
 /**
- * The form to embed, for web pages of any site and without a key: /elements/otp-form.<hash>.js, which never changes and is kept
- * for five builds; /elements/otp-form.js, the latest; and /elements/integrity.json, by which hashes a browser is told to know
- * them. All are in memory once, and as gzip since the first who asked: what a stranger asks for costs the writing of it, and
+ * The form to embed, for web pages of any site and without a key:
+ *
+ *   /elements/otp-form.<hash>.js   never changes, and is kept for five builds
+ *   /elements/otp-form.js          is the latest
+ *   /elements/integrity.json       has the hashes that a browser is to know them by
+ *
+ * All are in memory once, and as gzip since the first who asked. So what a stranger asks for costs the writing of it, and
  * nothing is looked up.
  */
 import { createHash } from "node:crypto";

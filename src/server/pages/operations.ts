@@ -1,7 +1,7 @@
 /**
- * What operators ask of the server, by GET or HEAD and without a key: /livez, whether the process answers at all; /readyz,
- * whether it should be sent calls; and /metrics, which not everybody may read. All three are answered when every place is taken
- * and during a stop, since that is when they are needed.
+ * What operators ask of the server, by GET or HEAD and without a key: /livez tells whether the process answers at all,
+ * /readyz whether it should be sent calls, and /metrics how it fares, which not everybody may read. All three are answered
+ * when every place is taken and during a stop, since that is when they are needed.
  */
 import { isLoopback } from "../../delivery/public-address.ts";
 import { readinessChecks, type CheckResult, type ReadinessCheck } from "../../observe/readiness.ts";

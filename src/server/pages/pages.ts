@@ -41,10 +41,7 @@ export interface Page {
 /** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
 const reportBodies = { max: 64, perAddressMax: 8 };
 
-/**
- * Answers of many bytes, and how many of these are given out in a turn of the event loop: over TLS one of 250 KB takes 2 ms, and a
- * client may ask for 100 at once.
- */
+/** An answer of more bytes takes its turn: over TLS one of 250 KB takes 2 ms, and a client may ask for 100 at once. */
 const bigBytes = 16_384;
 // Few wait: each keeps its request, and 1,024 held 13 MiB.
 const bigAnswers = { perTurn: 4, looksMax: 4, knownLooksMax: 4, waitingMax: 256 };

@@ -1,10 +1,10 @@
 /**
  * CORS: what a browser has to hear before a page may ask us, and may read what we say.
  *
- * A page may if any active publishable key of any tenant lists its origin, since a preflight comes without a key;
- * whether the call is let in is then up to its own key. Only that one origin is named, never all of them, and never with
- * credentials: there are no cookies here. The origin has to be looked up, and anybody can name one, with a key or without:
- * each address has so many looked up at once.
+ * A preflight comes without a key. So a page may if any active publishable key of any tenant lists its origin; whether the
+ * call is let in is then up to its own key. Only that one origin is named, never all of them, and never with credentials:
+ * there are no cookies here. The origin has to be looked up, and anybody can name one, with a key or without: each address
+ * has so many looked up at once.
  */
 import { cors } from "@connectrpc/connect";
 import { originCharsMax, originUnlisted } from "../../otp/keys/origin.ts";

@@ -6,9 +6,9 @@
  *
  * Before the places is the door, where calls wait whose key is yet to be looked up. A few are begun in each turn of the
  * event loop, and a few keys are looked up at once. In overload hundreds of requests are ready together. If all began
- * together, the event loop would do nothing else for a tenth of a second: neither refuse what finds no place, nor take
- * new connections, of which it takes one a turn (with 320 callers the last connection waited for 10 s). A few at a time
- * cost nothing: a transaction shared by more of them is hardly cheaper for each.
+ * together, the event loop would do nothing else for a tenth of a second. Nobody would be refused meanwhile, and no
+ * connection taken: it takes one a turn, and with 320 callers the last one waited for 10 s. To begin a few at a time costs
+ * nothing: a transaction for more of them is hardly cheaper for each.
  *
  * Calls wait by their address, and addresses take turns: one's crowd never stands before another's first call. A secret
  * key that was valid lately goes before all of them, but leaves them some.

@@ -4,10 +4,10 @@
  *   route → method → type → size → key → scope, origin → limits → body → message → the RPC → answer
  *
  * It is a Node adapter of our own, for OtpService alone, in front of Connect's handlers (codecs.ts). Connect's own adapter
- * streams; but here every message is small and whole. Reading the body first puts one bound on it for every protocol, lets
- * others have the call's place meanwhile, answers what Connect would leave empty (405, 415) or mislabel (413 as 429, an
- * undecodable message as 500), makes a gRPC refusal Trailers-Only, and writes an answer with one call instead of a chunk at
- * a time, which saves a third of the CPU of a call.
+ * streams; here every message is small and whole. Since the body is read first, it has one bound for every protocol, and
+ * the call's place is others' meanwhile. We answer what Connect would leave empty (405, 415) or mislabel (413 as 429, an
+ * undecodable message as 500). A gRPC refusal is Trailers-Only. An answer is written with one call instead of a chunk at a
+ * time, which saves a third of the CPU of a call.
  */
 import { hasKey, isPublishable } from "../../otp/keys/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";

@@ -1,8 +1,7 @@
 /**
- * Refusals that many get at once: for want of room, or of a key. They are made once for each kind of call,
- * since refusing has to be far cheaper than serving, and given out a few in each turn: a client that comes again at once is
- * slowed down by its wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd
- * is bounded.
+ * Refusals that many get at once: for want of room, or of a key. They are made once for each kind of call, since refusing
+ * has to be far cheaper than serving. A few are given out in each turn, so that a client that comes again at once waits for
+ * its answer, and does not take the time of those who are served. The wait is short and the crowd is bounded.
  */
 import type { Refusal } from "../../otp/reason.ts";
 import { write, type Sendable } from "../http/response.ts";

@@ -64,8 +64,8 @@ export interface CallerAddress {
  *
  * Every refused key counts for its address, and beyond the limit keys from there are IP_RATE_LIMITED, before any look-up.
  * Never so a key that was valid in the last five minutes: a stranger behind the same address could have a backend
- * refused. From an address that many share, a well-formed key is looked up beyond the limit too, and only a wrong one is
- * refused: a stranger and a backend that has just started look the same there.
+ * refused. At an address that many have, a stranger and a backend that has just started look the same. So a well-formed key
+ * from there is looked up beyond the limit too, and only a wrong one is refused.
  */
 export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(options: KeyCheckOptions<Kind, Key>) {
   const { now: clock, kinds, failureLimit, isShared, onFault } = options;

@@ -1,6 +1,6 @@
 /**
- * Sign-in to the console, as an operator and a browser go through it: a link is made beside the server, spent once for a
- * session, and a session is found by its token until it ends or is ended.
+ * Sign-in to the console. An operator makes a link beside the server. A browser spends it, once, for a session. The session
+ * is found by its token until it ends or is ended.
  */
 import {
   endOf,

@@ -1,7 +1,7 @@
 /**
  * The act that erases a phone: its pending verifications are canceled, and all its verifications go, with what hangs on them.
- * What stays: counts of wrong codes and of messages under keyed indexes, until they age, or guessing would begin anew; sums,
- * which name no phone; and entries of the lists, which are the operator's own.
+ * Counts of wrong codes and of messages stay under keyed indexes until they age, or guessing would begin anew. Sums stay,
+ * which name no phone, and so do entries of the lists, which are the operator's own.
  */
 import type { Noted } from "../../otp/operators/audit.ts";
 import type { Destination } from "../../otp/verification/destination.ts";
