@@ -116,10 +116,14 @@ describe.skipIf(lacksOpenssl)("with a certificate", () => {
   });
 
   test("a handshake that does not come to its end is hung up on, and does not hold up a stop", async () => {
-    await listen({ limits: { requestMs: 100 } });
-    await (
-      await openRaw(listener.port)
-    ).closed;
+    await listen({ limits: { requestMs: 100, halfOpenMs: 200 } });
+    const begun = await openRaw(listener.port);
+    begun.write(Buffer.from([22, 3, 1, 2, 0]));
+    await begun.closed;
+    const nothing = await openRaw(listener.port);
+    await listener.open(1);
+    passTicks(300);
+    await nothing.closed;
     await listener.stop(0);
     await listen();
     const silent = await openRaw(listener.port);

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Wire } from "../../src/server/listener/wire.ts";
 
 const record = (type: number, bytes: number) =>
@@ -75,4 +75,120 @@ test("bytes that wait are known, and so is the end of the other side", async () 
   await ended;
   expect(wire.bytesWaiting).toBe(0);
   expect(handed).toEqual([record(content, 100)]);
+});
+
+describe("until its handshake is done, a connection that waits for its turn is read from", () => {
+  async function openWaiting() {
+    const socket = new PassThrough();
+    const handed: Buffer[] = [];
+    let begun = 0;
+    const wire: Wire = new Wire(socket as unknown as Socket, undefined, () => {
+      begun += 1;
+      wire.on("data", (piece: Buffer) => handed.push(piece));
+      wire.resume();
+    });
+    wire.stop();
+    await nextTurn();
+    return { socket, wire, handed, begun: () => begun };
+  }
+  const hello = record(handshake, 300);
+  const later = async () => {
+    for (let i = 0; i < 3; i += 1) await nextTurn();
+  };
+
+  test("what has come is handed over with its turn, in order, and its pieces are counted", async () => {
+    const { socket, wire, handed, begun } = await openWaiting();
+    socket.write(hello.subarray(0, 10));
+    await nextTurn();
+    socket.write(hello.subarray(10));
+    await later();
+    expect([begun(), wire.piecesAhead, wire.bytesWaiting, wire.bytesRead]).toEqual([0, 2, 305, 0]);
+    wire.goOn();
+    // Comes when it may go on, and before it does.
+    socket.write(record(content, 5));
+    await later();
+    expect(Buffer.concat(handed)).toEqual(Buffer.concat([hello, record(content, 5)]));
+    expect([begun(), wire.bytesWaiting, wire.records]).toEqual([1, 0, 65]);
+  });
+
+  test("TLS does not begin when the turn comes and nothing has, but with what comes then", async () => {
+    const { socket, wire, handed, begun } = await openWaiting();
+    wire.goOn();
+    await later();
+    expect(begun()).toBe(0);
+    socket.write(hello);
+    await later();
+    expect([begun(), wire.piecesAhead, handed]).toEqual([1, 0, [hello]]);
+  });
+
+  test("whoever is told to stop again before it is handed anything waits for the next turn", async () => {
+    const { socket, wire, handed, begun } = await openWaiting();
+    socket.write(hello);
+    await later();
+    wire.goOn();
+    wire.stop();
+    await later();
+    expect(begun()).toBe(0);
+    wire.goOn();
+    await later();
+    expect(handed).toEqual([hello]);
+  });
+
+  test("whoever leaves before its turn is gone at once, and TLS never begins", async () => {
+    const { socket, wire, begun } = await openWaiting();
+    socket.end(hello);
+    await later();
+    wire.goOn();
+    await later();
+    expect([wire.destroyed, begun()]).toEqual([true, 0]);
+  });
+
+  test("whoever leaves in the middle of the handshake is gone at once, though it waits", async () => {
+    const { socket, wire, handed } = await openWaiting();
+    wire.goOn();
+    socket.write(hello);
+    await later();
+    wire.stop();
+    socket.end(record(handshake, 40));
+    await later();
+    expect([wire.destroyed, handed]).toEqual([true, [hello]]);
+  });
+
+  test("whoever sends more than a hello before its turn is cut", async () => {
+    const { socket, wire, begun } = await openWaiting();
+    socket.write(Buffer.alloc(16_390));
+    await later();
+    expect([wire.destroyed, begun()]).toEqual([true, 0]);
+  });
+
+  test("of many pieces all but the first eight are left to the system, and come with the turn", async () => {
+    const { socket, wire, handed } = await openWaiting();
+    for (const byte of hello) {
+      socket.write(Buffer.from([byte]));
+      await nextTurn();
+    }
+    expect([wire.piecesAhead, socket.isPaused()]).toEqual([8, true]);
+    wire.goOn();
+    await later();
+    expect(Buffer.concat(handed)).toEqual(hello);
+  });
+
+  test("much behind the last word of the handshake is left to the system, and comes with the turn", async () => {
+    const { socket, wire, handed } = await openWaiting();
+    wire.goOn();
+    socket.write(hello);
+    await later();
+    wire.stop();
+    const much = [record(handshake, 40), ...Array.from({ length: 8 }, () => record(content, 10_000))];
+    for (const piece of much) socket.write(piece);
+    await later();
+    expect(wire.bytesWaiting).toBeGreaterThan(16_384);
+    expect([wire.destroyed, socket.isPaused()]).toEqual([false, true]);
+    wire.handshakeDone();
+    wire.goOn();
+    const ended = new Promise((resolve) => wire.once("end", resolve));
+    socket.end();
+    await ended;
+    expect(Buffer.concat(handed)).toEqual(Buffer.concat([hello, ...much]));
+  });
 });

@@ -271,4 +271,21 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: `false`,
     suites: ["test/server/shares.test.ts"],
   },
+  {
+    name: "whoever waits for a handshake is not looked at",
+    breaks:
+      "clients who send a hello and leave wait with those who are there, by the thousand, and new connections behind them",
+    place: "src/server/listener/wire.ts#Wire.stop",
+    text: `if (this.#isHandshakeDone) this.#stopReading();`,
+    replacement: `this.#stopReading();`,
+    suites: ["test/server/wire.test.ts"],
+  },
+  {
+    name: "TLS from the first moment",
+    breaks: "each client who sends a hello and leaves has 35 KB made for it, and our key works for it",
+    place: "src/server/listener/wire.ts#Wire.#came",
+    text: `(this.#isHandshakeDone || !this.#isStopped)`,
+    replacement: `(this.#begin !== undefined || this.#isHandshakeDone || !this.#isStopped)`,
+    suites: ["test/server/wire.test.ts"],
+  },
 ];

@@ -110,7 +110,8 @@ const pieceBytes = 512;
 
 /** What a connection has cost so far, in bytes: those on the wire, and more for each piece in which they came. */
 function costOf({ socket, wire, pieces }: Connection): number {
-  return (wire ?? socket).bytesRead + (pieces + (wire?.records ?? 0)) * pieceBytes;
+  const ofWire = wire === undefined ? 0 : wire.records + wire.piecesAhead;
+  return (wire ?? socket).bytesRead + (pieces + ofWire) * pieceBytes;
 }
 
 /** Charges a connection for what it has sent since it was charged last, and tells how much that was. */

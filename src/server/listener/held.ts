@@ -58,6 +58,8 @@ const http1ConnectionBytes = 4_096;
 const http2ConnectionBytes = 40_960;
 /** What a request over HTTP/2 leaves behind beside its headers. */
 const http2LeftBytes = 2_048;
+/** Of a handshake that waits for its turn so much is not counted: a hello, of whom many callers may wait at once. */
+const helloBytes = 2_048;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
 /**
@@ -98,10 +100,14 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
    * answers, which HTTP/2 takes for taken.
    */
   function note(connection: Connection): void {
-    const { bytesRead, readableLength } = connection.socket;
+    const { socket, wire } = connection;
+    const { readableLength } = socket;
+    const isHandshake = wire !== undefined && !wire.isHandshakeDone;
+    const bytesRead = isHandshake ? wire.bytesRead : socket.bytesRead;
     const unasked = Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
+    const waiting = Math.max(0, (wire?.bytesWaiting ?? 0) - (isHandshake ? helloBytes : 0));
     // What is not parsed yet may have come with requests that are.
-    const bytes = Math.max(unasked, readableLength) + (connection.wire?.bytesWaiting ?? 0) + bytesOfTls(connection);
+    const bytes = Math.max(unasked, readableLength) + waiting + bytesOfTls(connection);
     if (bytes === connection.bytesNoted) return;
     add(connection, bytes - connection.bytesNoted);
     connection.bytesNoted = bytes;

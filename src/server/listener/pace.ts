@@ -18,6 +18,7 @@
 import type { Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
 import { createLine, type Line } from "./line.ts";
+import { handleOf } from "./reading.ts";
 import { createRest } from "./strangers-rest.ts";
 
 export interface Pace {
@@ -165,8 +166,8 @@ export function createPace(clock: Clock = realClock): Pace {
   function stop(connection: Connection): void {
     reading.delete(connection);
     active.delete(connection);
-    connection.wire?.stop();
-    handleOf(connection)?.readStop();
+    if (connection.wire === undefined) handleOf(connection.socket)?.readStop();
+    else connection.wire.stop();
     plan();
   }
 
@@ -174,7 +175,7 @@ export function createPace(clock: Clock = realClock): Pace {
     const run = line.remove(connection);
     reading.add(connection);
     connection.wire?.goOn();
-    const handle = handleOf(connection);
+    const handle = handleOf(connection.wire?.socket ?? connection.socket);
     const isPastSocket = connection.session !== undefined && connection.wire === undefined;
     // Where HTTP/1 or TLS have enough for now, they start again by themselves.
     if (isPastSocket || handle?.reading === true) handle?.readStart();
@@ -245,17 +246,4 @@ function isNewcomer(connection: Connection): boolean {
   if (bytesRead !== connection.bytesReadInTurns) connection.turnsRead += 1;
   connection.bytesReadInTurns = bytesRead;
   return connection.turnsRead < newcomerTurnsMax;
-}
-
-/** What reads from a socket, whoever is handed what it reads. Undocumented; without it turns have no bound. */
-function handleOf(connection: Connection): Handle | undefined {
-  const socket = connection.wire?.socket ?? connection.socket;
-  // oxlint-disable-next-line no-underscore-dangle -- HTTP/2 reads past the socket, which cannot pause it
-  return socket.destroyed ? undefined : ((socket as unknown as { _handle?: Handle | null })._handle ?? undefined);
-}
-
-interface Handle {
-  readonly reading?: boolean;
-  readStop(): void;
-  readStart(): void;
 }

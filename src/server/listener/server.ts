@@ -50,7 +50,7 @@ export interface RunningServer extends Address {
 
 /** What one connection may do. */
 export interface ServerLimits extends Http2Limits {
-  /** A request's headers, a whole request, and a TLS handshake must be here by then. */
+  /** A request's headers, a whole request, and a TLS handshake from its first byte on must be here by then. */
   readonly requestMs: number;
   /** How often that is looked at on HTTP/1. */
   readonly checkMs: number;
@@ -266,17 +266,19 @@ function secure(
   let current: { socket: Socket; readonly wire: Wire } | undefined;
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
-    const wire = new Wire(socket, certificate.handshakeRecords);
-    if (!connections.opened(socket, wire)) return;
+    const wire = new Wire(socket, certificate.handshakeRecords, () => {
+      wire.on("data", () => (current = its));
+      startTls.call(server, wire);
+      wire.on("data", () => connections.brought(its.socket));
+    });
     const its = { socket, wire };
-    wire.on("data", () => (current = its));
-    startTls.call(server, wire);
-    wire.on("data", () => connections.brought(its.socket));
+    connections.opened(socket, wire);
   });
   const takeHttp1 = takeListener(server, "secureConnection");
   server.on("secureConnection", (socket) => {
     // TLS over a stream does not know it.
     Object.defineProperty(socket, "remoteAddress", { value: current?.socket.remoteAddress });
+    current?.wire.handshakeDone();
     connections.secured(current?.socket, socket);
     if (current !== undefined) current.socket = socket;
     socket.on("error", () => socket.destroy());

@@ -2,10 +2,15 @@
  * What TLS reads from and writes to: a stream of ours around the socket. Left alone, TLS takes what a socket has by
  * itself, half a megabyte in a turn of the event loop, and nobody hears of it. A record of one byte costs as much as
  * one of 16 KiB, and the content goes on to HTTP/2 unseen too.
+ *
+ * TLS takes 35 KB of a connection from its beginning on, so it begins when a connection has its turn and has sent something.
+ * Until the handshake is done, a connection that waits for its turn is read from all the same, as far as a little goes: nothing
+ * else tells that its client has left, and those who have are not to wait with those who are there.
  */
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { recordsPerHandshake } from "./certificate.ts";
+import { handleOf } from "./reading.ts";
 
 /** Records that TLS is handed at once: of a byte each they take it and HTTP/1 some 1 ms. */
 const recordsAtOnce = 256;
@@ -16,6 +21,11 @@ const handshakeType = 22;
 
 /** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
 const roomBytes = 16_384;
+
+/** What is read ahead of a connection's turn. A hello is a record at most. */
+const keptBytesMax = recordHeadBytes + 16_384;
+/** And in how many pieces: to read these takes as long as to take the connection. */
+const piecesAheadMax = 8;
 
 export class Wire extends Duplex {
   readonly socket: Socket;
@@ -31,15 +41,26 @@ export class Wire extends Duplex {
   #isFull = false;
   /** For how many the next record of a handshake counts. Our key has to work for the first one. */
   #handshakeRecords: number;
+  /** Has TLS take the wire, until it does. */
+  #begin: (() => void) | undefined;
+  #isHandshakeDone: boolean;
+  /** What has come and is not handed over yet. */
+  #kept: Buffer[] = [];
+  #bytesKept = 0;
+  #hasEnded = false;
+  /** In how many pieces something has come ahead of its turn so far. */
+  piecesAhead = 0;
 
-  /** Takes over a socket that nobody reads from yet. */
-  constructor(socket: Socket, handshakeRecords = recordsPerHandshake) {
+  /** Takes over a socket that nobody reads from yet. `begin` has TLS take the wire; without it that is done by whoever makes it. */
+  constructor(socket: Socket, handshakeRecords = recordsPerHandshake, begin?: () => void) {
     // What was handed over and is not taken is the least there can be.
     super({ allowHalfOpen: socket.allowHalfOpen, readableHighWaterMark: 1 });
     this.socket = socket;
     this.#handshakeRecords = handshakeRecords;
-    socket.on("data", (chunk: Buffer) => this.#take(chunk));
-    socket.on("end", () => this.push(null));
+    this.#begin = begin;
+    this.#isHandshakeDone = begin === undefined;
+    socket.on("data", (chunk: Buffer) => this.#came(chunk));
+    socket.on("end", () => this.#ended());
     socket.on("close", () => this.destroy());
     socket.on("error", () => this.destroy());
     this.pause();
@@ -47,25 +68,99 @@ export class Wire extends Duplex {
 
   /** Bytes that are here, and that TLS has not been handed. */
   get bytesWaiting(): number {
-    return this.readableLength + this.socket.readableLength;
+    return this.#bytesKept + this.readableLength + this.socket.readableLength;
   }
 
-  /** Reads no more until told to go on. */
+  get isHandshakeDone(): boolean {
+    return this.#isHandshakeDone;
+  }
+
+  handshakeDone(): void {
+    this.#isHandshakeDone = true;
+    if (this.#isStopped) this.#stopReading();
+  }
+
+  /** Hands nothing over until told to go on. Reads no more either, but ahead of a handshake's turn. */
   stop(): void {
     this.#isStopped = true;
-    this.socket.pause();
+    if (this.#isHandshakeDone) this.#stopReading();
   }
 
   goOn(): void {
     this.#isStopped = false;
-    if (!this.#isFull) this.socket.resume();
+    this.#handOverOrRead();
+  }
+
+  #handOverOrRead(): void {
+    // Not at once: when others who go on too have used up the turn, it is told to stop again.
+    if (this.#kept.length > 0) process.nextTick(() => this.#handOver());
+    else if (!this.#isFull) this.socket.resume();
+  }
+
+  #stopReading(): void {
+    this.socket.pause();
+    handleOf(this.socket)?.readStop();
+  }
+
+  #startReading(): void {
+    this.socket.resume();
+    const handle = handleOf(this.socket);
+    if (handle?.reading === true) handle.readStart();
+  }
+
+  #came(chunk: Buffer): void {
+    if (this.#kept.length === 0 && (this.#isHandshakeDone || !this.#isStopped)) this.#takeOrBegin(chunk);
+    else this.#cameAhead(chunk);
+  }
+
+  #cameAhead(chunk: Buffer): void {
+    this.#keep(chunk);
+    this.piecesAhead += 1;
+    const isMuch = this.#bytesKept > keptBytesMax;
+    // Nobody has so much to say before he is answered; behind his last word of the handshake he may.
+    if (isMuch && this.#begin !== undefined) this.destroy();
+    else if (isMuch || this.piecesAhead >= piecesAheadMax) this.#stopReading();
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#kept.push(chunk);
+    this.#bytesKept += chunk.length;
+  }
+
+  #handOver(): void {
+    if (this.#isStopped || this.#isFull || this.destroyed || this.#kept.length === 0) return;
+    const kept = Buffer.concat(this.#kept);
+    this.#kept = [];
+    this.#bytesKept = 0;
+    if (!this.#hasEnded) this.#startReading();
+    this.#takeOrBegin(kept);
+    this.#tellEnd();
+  }
+
+  #takeOrBegin(chunk: Buffer): void {
+    const begin = this.#begin;
+    this.#begin = undefined;
+    begin?.();
+    this.#take(chunk);
+  }
+
+  #ended(): void {
+    this.#hasEnded = true;
+    // Without a handshake no answer can ever be written.
+    if (this.#isHandshakeDone) this.#tellEnd();
+    else this.destroy();
+  }
+
+  /** The end comes behind what came before it. */
+  #tellEnd(): void {
+    if (this.#hasEnded && this.#kept.length === 0) this.push(null);
   }
 
   #take(chunk: Buffer): void {
     for (let at = 0; at < chunk.length && !this.destroyed;) {
       if (this.#isStopped || this.#isFull) {
-        this.socket.pause();
-        this.socket.unshift(at === 0 ? chunk : chunk.subarray(at));
+        if (this.#isHandshakeDone || this.#isFull) this.socket.pause();
+        this.#keep(at === 0 ? chunk : chunk.subarray(at));
         return;
       }
       const end = this.#countTo(chunk, at);
@@ -102,7 +197,7 @@ export class Wire extends Duplex {
 
   override _read(): void {
     this.#isFull = false;
-    if (!this.#isStopped) this.socket.resume();
+    if (!this.#isStopped) this.#handOverOrRead();
   }
 
   #noteRoom({ length }: Buffer): void {
