@@ -9,7 +9,7 @@ import { readAudit } from "../../service/operators/audit.ts";
 import type { AuditKey } from "../../store/registry.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed, type Asker } from "./asker.ts";
-import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
+import { periodAsked, timeField, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";
 
 const pageMax = 100;
@@ -24,6 +24,8 @@ export function auditHandlers({ store }: { readonly store: Store }): HandlersOf<
       const { value: only } = listed;
       if (only !== undefined && (await store.registry.findTenant(only)) === undefined) return notFound;
       if (pageSize < 0 || pageSize > pageMax) return badField("page_size", `must be 0 to ${pageMax}`);
+      const period = periodAsked({ from, to });
+      if (!period.ok) return period;
       const after = placeOf(pageToken);
       if (after === null) return badField("page_token", "must be as the page before had it");
       const { entries, next } = await readAudit(store, {
@@ -33,8 +35,8 @@ export function auditHandlers({ store }: { readonly store: Store }): HandlersOf<
         subject,
         // Else an operator's name could be asked for until it is found.
         actorTenant: asker.tenant !== undefined && actor !== "" ? asker.tenant : "",
-        fromMs: instantOf(from) ?? 0,
-        toMs: instantOf(to) ?? newest,
+        fromMs: period.value.fromMs ?? 0,
+        toMs: period.value.toMs ?? newest,
         after,
         max: pageSize === 0 ? pageUsual : pageSize,
       });

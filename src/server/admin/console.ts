@@ -11,6 +11,7 @@ import { readOwnFile } from "../../own-files.ts";
 import type { BegunSession } from "../../service/operators/console-sessions.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
 import type { PageAnswer } from "../http/response.ts";
+import { filePage } from "../pages/file-page.ts";
 import { ownPageHeaders } from "../pages/own-page.ts";
 import type { Page, PagesByPath } from "../pages/pages.ts";
 import { timeOf } from "../../system.ts";
@@ -23,6 +24,7 @@ const tokenShape = v.strictObject({ token: v.pipe(v.string(), v.maxLength(100)) 
 export function createConsole(options: ConsoleOptions): PagesByPath {
   return new Map<string, Page>([
     ["/console", file("text/html", "src/console/index.html")],
+    ["/console/", withoutSlash],
     ["/console/console.js", file("text/javascript", "gen/console/console.js")],
     ["/console/console.css", file("text/css", "gen/console/console.css")],
     ["/console/icon.svg", file("image/svg+xml", "src/console/icon.svg")],
@@ -124,9 +126,14 @@ function isStrange(headers: Headers): boolean {
 
 /** One of the console's files. They are read at the start, so that a missing one is found there. */
 function file(type: string, path: string): Page {
-  const body = readOwnFile(path);
-  return {
-    methods: ["GET", "HEAD"],
-    answer: async () => ok({ type: `${type}; charset=utf-8`, body, headers: guards }),
-  };
+  return filePage({ type: `${type}; charset=utf-8`, body: readOwnFile(path), headers: fileHeaders });
 }
+
+/** Kept by browsers, who ask each time whether they have the latest: a start may bring another version. */
+const fileHeaders = { ...guards, "cache-control": "no-cache" };
+
+/** For who types a slash at its end. Browsers take what is behind the # along, so that a link works with it too. */
+const withoutSlash: Page = {
+  methods: ["GET", "HEAD"],
+  answer: async () => ok({ status: 308, type: "text/plain", body: "", headers: { ...guards, location: "/console" } }),
+};

@@ -6,7 +6,8 @@ import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs, timestampMs, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Instant } from "../../system.ts";
 import type { Asker } from "./asker.ts";
-import type { AdminResult } from "./refusal.ts";
+import { ok } from "../../otp/reason.ts";
+import { badField, type AdminResult } from "./refusal.ts";
 import type { AdminMethods, AdminRpc } from "./rpcs.ts";
 
 type Input<Rpc extends AdminRpc> = MessageShape<AdminMethods[Rpc]["input"]>;
@@ -41,4 +42,14 @@ export function timeField<Name extends string>(
 /** The instant that a field holds; undefined where it is left out. */
 export function instantOf(time: Timestamp | undefined): Instant | undefined {
   return time && timestampMs(time);
+}
+
+/** The instants of a period, each undefined where it is left out. Refuses one that ends before it begins, as GetStats does. */
+export function periodAsked(asked: {
+  readonly from?: Timestamp | undefined;
+  readonly to?: Timestamp | undefined;
+}): AdminResult<{ readonly fromMs: Instant | undefined; readonly toMs: Instant | undefined }> {
+  const [fromMs, toMs] = [instantOf(asked.from), instantOf(asked.to)];
+  const isTurned = fromMs !== undefined && toMs !== undefined && fromMs > toMs;
+  return isTurned ? badField("to", "is refused: It must not be before `from`") : ok({ fromMs, toMs });
 }

@@ -28,7 +28,7 @@ import {
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
 import { lacking, tenantListed, type Asker } from "./asker.ts";
-import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
+import { periodAsked, timeField, type HandlersOf } from "./handlers.ts";
 import { phoneIn } from "./phones.ts";
 import { badField, notFound, type AdminResult } from "./refusal.ts";
 
@@ -136,7 +136,9 @@ function searchOf(request: FindVerificationsRequest, asker: Asker): AdminResult<
   if (phone !== undefined && !phone.ok) return phone;
   const state = stateNamed(request.state);
   if (!state.ok) return state;
-  const { pageSize, requestRef, prefix, from, to, pageToken } = request;
+  const period = periodAsked(request);
+  if (!period.ok) return period;
+  const { pageSize, requestRef, prefix, pageToken } = request;
   if (pageSize < 0 || pageSize > pageMax) return badField("page_size", `is 1 to ${pageMax}`);
   return ok({
     phone: phone?.value,
@@ -144,8 +146,7 @@ function searchOf(request: FindVerificationsRequest, asker: Asker): AdminResult<
     prefix: prefix || undefined,
     tenant: tenant.value,
     state: state.value,
-    fromMs: instantOf(from),
-    toMs: instantOf(to),
+    ...period.value,
     max: pageSize === 0 ? pageDefault : pageSize,
     token: pageToken,
   });

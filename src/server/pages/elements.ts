@@ -8,12 +8,8 @@
  * All are in memory once, and as gzip since the first who asked. So what a stranger asks for costs the writing of it, and
  * nothing is looked up.
  */
-import { createHash } from "node:crypto";
-import { gzipSync } from "node:zlib";
-import { ok } from "../../otp/reason.ts";
 import { readOwnFile } from "../../own-files.ts";
-import type { PageAnswer } from "../http/response.ts";
-import { knows } from "./documents.ts";
+import { filePage } from "./file-page.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
 /** What the generator wrote beside the builds. */
@@ -47,20 +43,5 @@ export function createElementPages(): PagesByPath {
 }
 
 function pageOf(type: string, body: Buffer, caching: string): Page {
-  // Weak, since it stands for the plain one and the one as gzip.
-  const etag = `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
-  const headers = { ...forAll, etag, "cache-control": caching, vary: "Accept-Encoding" };
-  const plain: PageAnswer = { type, body, headers };
-  // For the first who asks: all of them would be a hundredth of a start.
-  let zipped: PageAnswer | undefined;
-  const zip = () => (zipped ??= { type, body: gzipSync(body), headers: { ...headers, "content-encoding": "gzip" } });
-  return {
-    methods: ["GET", "HEAD"],
-    answer({ headers: asked }) {
-      if (knows(asked["if-none-match"], etag)) return Promise.resolve(ok({ ...plain, unchanged: true }));
-      // Every browser names it as a word; who refuses it in words of quality gets it plain.
-      const takesGzip = /(?:^|, ?)gzip(?:,|$)/.test(String(asked["accept-encoding"] ?? ""));
-      return Promise.resolve(ok(takesGzip ? zip() : plain));
-    },
-  };
+  return filePage({ type, body, headers: { ...forAll, "cache-control": caching } });
 }

@@ -3,14 +3,15 @@
  * Counts of wrong codes and of messages stay under keyed indexes until they age, or guessing would begin anew. Sums stay,
  * which name no phone, and so do entries of the lists, which are the operator's own.
  */
-import type { Noted } from "../../otp/operators/audit.ts";
+import type { Audited, Noted } from "../../otp/operators/audit.ts";
 import type { Destination } from "../../otp/verification/destination.ts";
 import { decideErase } from "../../otp/decisions/erasing.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { phoneIndex, type E164 } from "../../otp/phone-number.ts";
 import { sandboxOf } from "../../otp/message/sandbox.ts";
-import type { Verification } from "../../otp/verification/verification.ts";
+import { stateAt, type Verification } from "../../otp/verification/verification.ts";
 import { audited } from "../../otp/decisions/writes.ts";
+import type { RowKey } from "../../store/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 
 export interface ErasureOptions {
@@ -51,7 +52,7 @@ export async function erasePhone(
     for (const each of [id, sandboxOf(id)]) indexes.push(...keys.all.map((key) => phoneIndex(key, each, phone)));
   }
   let [verifications, canceled, events] = [0, 0, 0];
-  let owed: Noted | undefined = noted;
+  let owed: Noted | undefined = { ...noted, audited: { ...noted.audited, ...(await countsOf(store, indexes)) } };
   const endOne = ({ tenant: of, id }: Pick<Verification, "tenant" | "id">) => {
     const due = owed;
     owed = undefined;
@@ -69,6 +70,25 @@ export async function erasePhone(
     verifications += erased.verifications;
     events += erased.events;
   }
-  if (owed !== undefined) await store.registry.addAudit(noted.note, noted.audited);
+  if (owed !== undefined) await store.registry.addAudit(owed.note, owed.audited);
   return { verifications, canceled, events, entries };
+}
+
+/**
+ * What the audit tells: the entry is committed with the first change, so its counts are of what was there when the act began.
+ * An act that is cut short is repeated, with an entry of its own.
+ */
+async function countsOf(
+  { finding, now }: Store,
+  indexes: readonly Uint8Array[],
+): Promise<Pick<Audited, "before" | "after">> {
+  let [verifications, pending] = [0, 0];
+  let after: RowKey | undefined;
+  do {
+    const page = await finding.findByPhone(indexes, { ...always, after }, atOnce);
+    verifications += page.verifications.length;
+    pending += page.verifications.filter((each) => stateAt(each, now()) === "PENDING").length;
+    after = page.next;
+  } while (after !== undefined);
+  return { before: { verifications, pending }, after: { verifications: 0, pending: 0 } };
 }

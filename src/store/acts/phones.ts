@@ -1,13 +1,15 @@
 /**
  * The acts on phones, and the guesses at each tenant's.
  */
-import { auditEntry } from "../../otp/operators/audit.ts";
+import { auditEntry, type Story } from "../../otp/operators/audit.ts";
+import { wrongCodesOf } from "../../otp/verification/policy.ts";
 import { oldestMinute, type Guesses } from "../../otp/verification/spraying.ts";
 import type { Engine } from "../engine.ts";
-import { resetPhone } from "../apply.ts";
+import { resetPhone, viewPhone } from "../apply.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
-import type { Store } from "../store.ts";
+import type { PhoneRef, Store } from "../store.ts";
+import type { UnitOfWork } from "../unit-of-work.ts";
 
 const sql = {
   verificationsOfPhone: {
@@ -27,8 +29,11 @@ export function phoneActs(engine: Engine) {
       return engine.perform({
         phone: () => phone,
         run(unit) {
+          const before = noted && countsOf(unit, phone);
           resetPhone(unit, phone);
-          if (noted !== undefined) unit.note(auditEntry(noted.note, noted.audited, unit.now));
+          if (noted === undefined) return;
+          const counted = { ...noted.audited, before, after: { wrong_codes: 0, limits_in_use: 0 } };
+          unit.note(auditEntry(noted.note, counted, unit.now));
         },
       });
     },
@@ -44,4 +49,14 @@ export function phoneActs(engine: Engine) {
       return new Map(rows.map(({ tenant, wrong, right }) => [tenant, { wrong, right }]));
     },
   } satisfies Partial<Store>;
+}
+
+/** What a fresh start takes from a phone, as the audit tells it: wrong codes of 90 days, and limits that are not full. */
+function countsOf(unit: UnitOfWork, phone: PhoneRef): Story {
+  const views = [false, true].map((knownUser) => viewPhone(unit, { ...phone, knownUser }));
+  const tats = views.flatMap((view) => view.tats);
+  return {
+    wrong_codes: wrongCodesOf(viewPhone(unit, phone).history, unit.now),
+    limits_in_use: tats.filter((tatMs) => tatMs > unit.now).length,
+  };
 }

@@ -225,3 +225,30 @@ test("no page may frame the console, nor bring anything into it", async () => {
   );
   expect(page.headers.get("x-frame-options")).toBe("DENY");
 });
+
+test("a browser gets the console as gzip, at most 150 KB of it in all, and not again while it is the same", async () => {
+  await start();
+  const parts = ["", "/console.js", "/console.css", "/icon.svg"].map((path) => `${world.adminUrl}/console${path}`);
+  let bytes = 0;
+  for (const url of parts) {
+    const zipped = await fetch(url, { headers: { "accept-encoding": "gzip, deflate, br, zstd" } });
+    expect(zipped.headers.get("content-encoding")).toBe("gzip");
+    expect(zipped.headers.get("vary")).toBe("Accept-Encoding");
+    expect(zipped.headers.get("cache-control")).toBe("no-cache");
+    expect(zipped.headers.get("x-frame-options")).toBe("DENY");
+    bytes += Number(zipped.headers.get("content-length"));
+    const plain = await fetch(url, { headers: { "accept-encoding": "identity" } });
+    expect(plain.headers.get("content-encoding")).toBeNull();
+    expect(await zipped.text()).toBe(await plain.text());
+    const etag = plain.headers.get("etag") ?? "";
+    expect((await fetch(url, { headers: { "if-none-match": etag, "cache-control": "no-cache" } })).status).toBe(304);
+  }
+  expect(bytes).toBeLessThanOrEqual(150_000);
+});
+
+test("a slash at the end leads to the console too", async () => {
+  await start();
+  const answer = await fetch(`${world.adminUrl}/console/`, { redirect: "manual" });
+  expect([answer.status, answer.headers.get("location")]).toEqual([308, "/console"]);
+  expect((await fetch(`${world.adminUrl}/console/`)).headers.get("content-type")).toBe("text/html; charset=utf-8");
+});

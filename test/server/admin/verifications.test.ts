@@ -1,6 +1,7 @@
 /**
  * Operators find verifications, read one's story and support a phone, over the operators' listener.
  */
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Client } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { AdminService } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
@@ -80,12 +81,15 @@ test("support cancels, resets and erases, each with its entry in the audit", asy
   expect((await admin.cancelVerification({ requestRef: id })).verification?.state).toBe(State.CANCELED);
   await admin.resetPhone({ phone });
   const again = await send(phone);
+  await rest.call(world.url, "VerifyOtp", { request_id: again.id, code: "000000" }, { key: world.key });
   expect(await admin.erasePhone({ phone })).toMatchObject({ verifications: 2, canceled: 1, entries: [] });
   expect(await refusal(admin.getVerification({ requestRef: again.id }))).toBe(Code.NotFound);
   expect(await audit(phone)).toEqual({
     actions: ["verification.cancel", "phone.reset", "phone.erase"],
     has: false,
   });
+  const acts = (await admin.listAudit({ tenant: "" })).entries.filter(({ action }) => action.startsWith("phone."));
+  expect(acts.map(({ change }) => change)).toEqual(["verifications: 2 → 0; pending: 1 → 0", "limits_in_use: 1 → 0"]);
   await admin.block({ prefix: phone });
   const blocked = await admin.listAudit({ action: "destination.block", pageSize: 1 });
   // One name for a number, by which all that was done to it is found.
@@ -113,6 +117,15 @@ test("an admin of one tenant finds nothing of another, nor does anything to it",
   }
   expect(await acme.erasePhone({ phone })).toMatchObject({ verifications: 0 });
   expect((await admin.getVerification({ requestRef: id })).verification?.state).toBe(State.PENDING);
+});
+
+test("a period that ends before it begins is refused in the same words, whatever is asked of it", async () => {
+  const [from, to] = [timestampFromMs(2_000), timestampFromMs(1_000)];
+  const said = [admin.getStats({ from, to }), admin.findVerifications({ from, to }), admin.listAudit({ from, to })].map(
+    (asked) => asked.then(() => "").catch((fault: unknown) => ConnectError.from(fault).rawMessage),
+  );
+  const words = "to is refused: It must not be before `from`.";
+  expect(await Promise.all(said)).toEqual([words, words, words]);
 });
 
 test("what cannot be looked for is refused", async () => {

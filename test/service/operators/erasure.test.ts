@@ -10,6 +10,7 @@ import { commandLine, type AuditAction, type Noted } from "../../../src/otp/oper
 import { idempotencyClaim } from "../../../src/otp/verification/idempotency.ts";
 import { cancelNoted } from "../../../src/service/cancel.ts";
 import { readStats } from "../../../src/service/operators/statistics.ts";
+import { changeText } from "../../../src/otp/operators/audit-words.ts";
 import { erasePhone } from "../../../src/service/operators/erasure.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -97,7 +98,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
         : await openPostgres({ url: await server.createDatabase(), system, clock: "system" });
     return { store, system, acts: createActs(store, system, ringOf(1), testPolicy, true) };
   };
-  const entriesOf = async ({ registry }: Store) => {
+  const auditOf = async ({ registry }: Store) => {
     const all = {
       tenant: "",
       actor: "",
@@ -108,8 +109,10 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
       toMs: Number.MAX_SAFE_INTEGER,
     };
     const found = await registry.findAudit({ ...all, max: 20 });
-    return found.map(({ entry }) => entry.action);
+    return found.map(({ entry }) => entry);
   };
+  const entriesOf = async (store: Store) => (await auditOf(store)).map(({ action }) => action);
+  const changesOf = async (store: Store) => (await auditOf(store)).map(changeText);
 
   test("sums say after an erasure what they said before, of what was summed and of what was not", async () => {
     const { store, system, acts } = await opened("sums");
@@ -155,8 +158,11 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
       "not now",
     );
     expect(await entriesOf(store)).toEqual(["phone.erase", "verification.cancel"]);
+    const next = (await acts.send(ann)).verification;
+    await acts.guess(next, acts.wrongCode(next));
     await store.resetPhone(acts.refOf(ann), noted("phone.reset"));
     expect(await entriesOf(store)).toEqual(["phone.reset", "phone.erase", "verification.cancel"]);
+    expect(await changesOf(store)).toEqual(["wrong_codes: 1 → 0; limits_in_use: 2 → 0", "verifications: 1 → 0", ""]);
     await store.close();
   });
 });
