@@ -39,3 +39,20 @@ test("long reads that wait for others longer than a connection may take to come 
   expect(all.flat()).toEqual([1, 1, 1, 1].map((one) => ({ one })));
   await longReads.close();
 });
+
+test("a long read is planned with its values each time, and on one core", async () => {
+  const url = await newDatabase();
+  if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
+  const longReads = createLongReads(url, 600_000);
+  const one = { name: "one", text: "SELECT $1::bigint AS one" };
+  // From the sixth on, PostgreSQL would choose.
+  for (let i = 0; i < 8; i += 1) await longReads.read(one, [i]);
+  const plans = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'one'";
+  expect(await longReads.read({ name: "plans", text: plans }, [])).toEqual([{ generic_plans: 0, custom_plans: 8 }]);
+  const cores = `SELECT name, setting FROM pg_settings WHERE name IN ('jit', 'max_parallel_workers_per_gather') ORDER BY name`;
+  expect(await longReads.read({ name: "cores", text: cores }, [])).toEqual([
+    { name: "jit", setting: "off" },
+    { name: "max_parallel_workers_per_gather", setting: "0" },
+  ]);
+  await longReads.close();
+});

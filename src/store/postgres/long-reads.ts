@@ -8,6 +8,12 @@ import type { Statement, Value } from "../statement.ts";
 import { LongReadEnded, StoreUnavailable } from "../store.ts";
 import { createConnections } from "./connections.ts";
 
+/**
+ * How PostgreSQL does them. It plans each with its values, which tell how few rows are not summed yet. It uses one core, since
+ * others are the calls', and starting a second process takes more than it spares. Nor does it compile sums for one use.
+ */
+const settings = { plan_cache_mode: "force_custom_plan", max_parallel_workers_per_gather: 0, jit: "off" };
+
 /** PostgreSQL's word for a statement that took too long. */
 const canceled = "57014";
 
@@ -17,7 +23,7 @@ export interface LongReads {
 }
 
 export function createLongReads(url: string, timeoutMs = longReadMsMax): LongReads {
-  const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs });
+  const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs, settings });
   let asked = 0;
   let last = Promise.resolve();
   return {

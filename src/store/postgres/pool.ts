@@ -24,6 +24,8 @@ export interface ConnectionsOptions {
   readonly isPatient?: boolean;
   /** The database gives up on a statement after this, unless it is patient work. */
   readonly statementMsMax?: number;
+  /** What else each connection is set to, where the server knows of it. */
+  readonly settings?: Readonly<Record<string, string | number>>;
 }
 
 const connectTimeoutMs = 3_000;
@@ -170,8 +172,9 @@ function settingsOf(options: ConnectionsOptions): PoolConfig {
  * Sets what a connection begins with, ahead of its first statement: what the server knows of it, since servers before 17 have no
  * limit on a transaction. It is not named at the start of the connection, where a pooler refuses what it does not know.
  */
-function firstTextOf({ isPatient = false }: ConnectionsOptions): string {
+function firstTextOf({ isPatient = false, settings = {} }: ConnectionsOptions): string {
   const values = {
+    ...settings,
     tcp_keepalives_idle: aliveAfterSeconds,
     tcp_keepalives_interval: aliveEachSeconds,
     tcp_keepalives_count: aliveTries,
