@@ -76,6 +76,10 @@ export interface Engine {
   readonly messagesJoin: string;
   /** The function that makes a JSON array of its arguments. */
   readonly jsonArray: string;
+  /** The one that makes one of its argument in each row of a group. */
+  readonly jsonArrayOf: string;
+  /** In SQL: adds up a column of whole numbers, exactly below 2⁵³. */
+  readonly sumOf: (column: string) => string;
 
   /**
    * Find by time. Of keys before (`$1`, `$2`) and from `$3` on, `$4` are looked at; then see acts/finding.ts, which makes

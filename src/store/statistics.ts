@@ -33,7 +33,7 @@ export interface Period {
   readonly byTime: readonly StatsRow[];
   readonly byGroup: readonly StatsRow[];
   readonly byProvider: readonly StatsRow[];
-  /** Verifications by time and group, `asked` alone. */
+  /** Verifications by time and group, `asked` alone, in the order of time. */
   readonly lines: readonly StatsRow[];
   /** Calls by the reason for which they were refused. */
   readonly refused: ReadonlyMap<string, number>;

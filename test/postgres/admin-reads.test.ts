@@ -1,8 +1,12 @@
 /**
  * What operators read, on PostgreSQL: the same answers from the statements of reports.
  */
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Dimension, Interval } from "../../gen/otp/admin/v1/admin_service_pb.ts";
+import { hourMs, measures } from "../../src/otp/operators/statistics.ts";
+import { sumKeys } from "../../src/store/rows/sums.ts";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { callUntilReached, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { startWorld, type World } from "../support/service/world.ts";
@@ -60,6 +64,38 @@ test("an overview has the sums, what is used of caps, and what is wrong", async 
   expect(problems.map(({ kind }) => kind)).toEqual(
     expect.arrayContaining(["cap_near", "prefix_suspected", "no_reports"]),
   );
+});
+
+test("large sums are exact, whole, by time and by group", async () => {
+  const { database } = world;
+  if (database.kind !== "postgres") throw new Error("not PostgreSQL");
+  const own = new Client(database.url);
+  await own.connect();
+  const daysAgo = 100;
+  const hour = Math.floor(Date.now() / hourMs) - daysAgo * 24;
+  const columns = [...sumKeys, ...measures];
+  const text = `INSERT INTO sums (${columns.join(", ")}) VALUES (${columns.map((_, i) => `$${i + 1}`).join(", ")})`;
+  const large = 2 ** 52 + 1;
+  for (const [tenant, asked, cost] of [
+    ["shop", large, 3],
+    ["bank", 2, large],
+  ] as const) {
+    const sums = measures.map((each) => (each === "asked" ? asked : each === "cost" ? cost : 0));
+    await own.query(text, [hour, tenant, "NL", "bird", 0, "EUR", ...sums]);
+  }
+  await own.end();
+  const period = { from: timestampFromMs((hour - 24) * hourMs), to: timestampFromMs((hour + 24) * hourMs) };
+  const { counts, byTime, byGroup, lines } = await client.getOverview({
+    ...period,
+    interval: Interval.DAY,
+    groupBy: Dimension.COUNTRY,
+  });
+  const all = { asked: BigInt(large) + 2n, cost: { micros: BigInt(large) + 3n, currency: "EUR" } };
+  expect(counts).toMatchObject(all);
+  expect(byTime).toMatchObject([{ counts: all }]);
+  expect(byGroup).toMatchObject([{ country: "NL", counts: all }]);
+  expect(lines).toMatchObject([{ country: "NL", counts: { asked: all.asked } }]);
+  expect((await client.getStats(period)).rows).toMatchObject([{ counts: all }]);
 });
 
 test("look-ups that strangers cause at the operators' port never take all connections of the calls", async () => {

@@ -254,13 +254,17 @@ export type GroupedRow = Pick<StatsRow, "hour" | Dimension | "sums"> & { readonl
 /** Brings rows together, in the order of time and then of the groups. Pure. */
 export function grouped(rows: Iterable<GroupedRow>): StatsRow[] {
   const found = new Map<string, Omit<StatsRow, "sums" | "costs"> & { sums: Sums; costs: Map<string, number> }>();
-  for (const { sums, currency, ...of } of rows) {
-    const key = [of.hour, ...dimensions.map((dimension) => of[dimension])].join("|");
-    const row = found.get(key) ?? { ...of, sums: {}, costs: new Map<string, number>() };
-    row.sums = added(row.sums, sums);
+  for (const { hour, tenant, country, provider, channel, currency, sums } of rows) {
+    const key = [hour, tenant, country, provider, channel].join("|");
+    let row = found.get(key);
+    if (row === undefined) {
+      row = { hour, tenant, country, provider, channel, sums, costs: new Map<string, number>() };
+      found.set(key, row);
+    } else {
+      row.sums = added(row.sums, sums);
+    }
     const cost = sums.cost ?? 0;
     if (cost !== 0) row.costs.set(currency, (row.costs.get(currency) ?? 0) + cost);
-    found.set(key, row);
   }
   const orderOf = (row: StatsRow) => dimensions.map((dimension) => row[dimension]).join("|");
   return [...found.values()].toSorted((a, b) => a.hour - b.hour || (orderOf(a) < orderOf(b) ? -1 : 1));

@@ -11,12 +11,22 @@ import {
   type ChargeOf,
   type Dimension,
   type GroupedRow,
+  type Measure,
   type StatsRow,
   type SumRow,
+  type Sums,
   type SumsQuery,
 } from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
-import { firstHourOf, periodRead, refusalsRead, sumsRead, type Read, type PartRow } from "../rows/sum-reads.ts";
+import {
+  firstHourOf,
+  periodRead,
+  refusalsRead,
+  sumsRead,
+  timeMeasures,
+  type Read,
+  type PartRow,
+} from "../rows/sum-reads.ts";
 import { sumsOf, tallyRowOf } from "../rows/sums.ts";
 import { at } from "../rows/values.ts";
 import { query, send } from "../statement.ts";
@@ -56,7 +66,11 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
     async readPeriod(asked) {
       const rowsMax = storedRowsMax / 2;
       const rows = await longRead<PartRow>(periodRead(asked, engine, { note: await readNote(), rowsMax }));
-      return rows.length >= rowsMax ? undefined : periodOf(rows, unsummedOf(rows), asked);
+      const lines = cellsOf(rows, "lines") as unknown as readonly LineValues[];
+      const count = lines.reduce((sum, [, steps]) => sum + steps.length, rows.length);
+      return count >= rowsMax
+        ? undefined
+        : { ...periodOf(rows, unsummedOf(rows), asked), lines: linesOf(lines, asked) };
     },
 
     readDay: (of, tenant = "", max) => engine.longRead<DayUsed>(day, [of, tenant, max]),
@@ -95,8 +109,16 @@ type StoredValues = readonly [
 ];
 
 function storedRowOf([hour, tenant, country, provider, channel, currency, ...values]: StoredValues): GroupedRow {
-  const sums = Object.fromEntries(measures.flatMap((each, i) => (values[i] === 0 ? [] : [[each, values[i]]])));
-  return { hour, tenant, country, provider, channel: channelOf(channel), currency, sums };
+  return { hour, tenant, country, provider, channel: channelOf(channel), currency, sums: sumsFrom(measures, values) };
+}
+
+function sumsFrom(names: readonly Measure[], values: readonly number[]): Sums {
+  const sums: Partial<Record<Measure, number>> = {};
+  for (const [i, each] of names.entries()) {
+    const sum = values[i] ?? 0;
+    if (sum !== 0) sums[each] = sum;
+  }
+  return sums;
 }
 
 /** None where rows are not grouped by it. */
@@ -110,26 +132,45 @@ function ofGroup(row: SumRow, { interval, groupBy }: Pick<SumsQuery, "interval" 
 }
 
 /** Puts together what the database has grouped and what is not summed yet. Pure. */
-function periodOf(rows: readonly PartRow[], unsummed: readonly SumRow[], asked: PeriodQuery): Period {
+function periodOf(rows: readonly PartRow[], unsummed: readonly SumRow[], asked: PeriodQuery): Omit<Period, "lines"> {
   const { interval, groupBy } = asked;
-  const brought = (part: PartRow["part"], by: Pick<SumsQuery, "interval" | "groupBy">) =>
-    grouped([
-      ...cellsOf(rows, part).map((values) => storedRowOf(values as StoredValues)),
-      ...unsummed.map((row) => ofGroup(row, by)),
-    ]);
+  const brought = (stored: readonly GroupedRow[], by: Pick<SumsQuery, "interval" | "groupBy">) =>
+    grouped([...stored, ...unsummed.map((row) => ofGroup(row, by))]);
+  const storedOf = (part: PartRow["part"]) => cellsOf(rows, part).map((values) => storedRowOf(values as StoredValues));
   return {
-    byTime: interval === "all" ? [] : brought("by time", { interval, groupBy: [] }),
-    byGroup: groupBy === undefined ? [] : brought("by group", { interval: "all", groupBy: [groupBy] }),
-    byProvider: brought("by provider", { interval: "all", groupBy: ["provider"] }),
-    lines: cellsOf(rows, "lines").map((values) => lineOf(values as LineValues, groupBy)),
+    byTime: interval === "all" ? [] : brought(byTimeOf(rows), { interval, groupBy: [] }),
+    byGroup: groupBy === undefined ? [] : brought(storedOf("by group"), { interval: "all", groupBy: [groupBy] }),
+    byProvider: brought(storedOf("by provider"), { interval: "all", groupBy: ["provider"] }),
     refused: new Map(cellsOf(rows, "refused") as unknown as readonly (readonly [string, number])[]),
   };
 }
 
-type LineValues = readonly [hour: number, group: string | number, asked: number];
+const nothing = { tenant: "", country: "", provider: "", channel: "" };
 
-function lineOf([hour, group, asked]: LineValues, groupBy: Dimension | undefined): StatsRow {
-  const none = { tenant: "", country: "", provider: "", channel: "" };
-  const of = groupBy === undefined ? {} : { [groupBy]: typeof group === "number" ? channelOf(group) : group };
-  return { ...none, ...of, hour, sums: { asked }, costs: new Map() };
+/** What is stored by time, and then its costs. */
+function byTimeOf(rows: readonly PartRow[]): GroupedRow[] {
+  const byTime = cellsOf(rows, "by time") as unknown as readonly (readonly [hour: number, ...measures: number[]])[];
+  const costs = cellsOf(rows, "costs") as unknown as readonly (readonly [
+    hour: number,
+    currency: string,
+    cost: number,
+  ])[];
+  return [
+    ...byTime.map(([hour, ...values]) => ({ ...nothing, hour, currency: "", sums: sumsFrom(timeMeasures, values) })),
+    ...costs.map(([hour, currency, cost]) => ({ ...nothing, hour, currency, sums: { cost } })),
+  ];
+}
+
+/** A group, and how many were asked for in each step of time that has any. */
+type LineValues = readonly [group: string | number, steps: readonly (readonly [hour: number, asked: number])[]];
+
+/** In the order of time. Pure. */
+function linesOf(lines: readonly LineValues[], { groupBy }: Pick<PeriodQuery, "groupBy">): StatsRow[] {
+  const costs = new Map<string, number>();
+  return lines
+    .flatMap(([group, steps]) => {
+      const of = groupBy === undefined ? {} : { [groupBy]: typeof group === "number" ? channelOf(group) : group };
+      return steps.map(([hour, asked]): StatsRow => ({ ...nothing, ...of, hour, sums: { asked }, costs }));
+    })
+    .toSorted((a, b) => a.hour - b.hour);
 }

@@ -53,6 +53,9 @@ export class PostgresEngine implements Engine {
   readonly messagesJoin =
     "LATERAL (SELECT * FROM messages AS its WHERE its.verification_id = v.id OFFSET 0) AS m ON true";
   readonly jsonArray = "json_build_array";
+  readonly jsonArrayOf = "json_agg";
+  // Whole numbers below 2⁵³ are exact as such. PostgreSQL adds up bigint in 128 bits, with an allocation for each sum.
+  readonly sumOf = (column: string) => `sum(CAST(${column} AS double precision))`;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

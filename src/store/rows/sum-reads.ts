@@ -23,7 +23,7 @@ export interface Read {
 
 /** A row of a part of what is read: its values as an array in JSON. */
 export interface PartRow {
-  readonly part: "stored" | "unsummed" | "by time" | "by group" | "by provider" | "lines" | "refused";
+  readonly part: "stored" | "unsummed" | "by time" | "costs" | "by group" | "by provider" | "lines" | "refused";
   readonly cells: string;
 }
 
@@ -33,7 +33,7 @@ export interface Bounds {
   readonly rowsMax: number;
 }
 
-type Dialect = Pick<Engine, "messagesJoin" | "jsonArray">;
+type Dialect = Pick<Engine, "messagesJoin" | "jsonArray" | "jsonArrayOf" | "sumOf">;
 
 /** Takes the values of a statement, and gives what stands for each in its text. */
 function valuesTaken() {
@@ -56,7 +56,12 @@ export function firstHourOf(hour: number, interval: Interval): number {
   return interval === "all" ? 0 : interval === "day" ? hour - (hour % dayHours) : hour;
 }
 
-const summed = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
+/** The measures, added up: to be told, or to be added up again. */
+const summed = ({ sumOf }: Dialect) => measures.map((each) => `CAST(${sumOf(each)} AS bigint) AS ${each}`);
+const summedOnce = ({ sumOf }: Dialect) => measures.map((each) => `${sumOf(each)} AS ${each}`);
+
+/** What has no currency. */
+export const timeMeasures = measures.filter((each) => each !== "cost");
 
 /** A part of a read: the values of each of its rows. */
 const part = ({ jsonArray }: Dialect, name: PartRow["part"], values: readonly string[], from: string) =>
@@ -117,7 +122,7 @@ export function sumsRead(query: SumsQuery, dialect: Dialect, { note, rowsMax }: 
   const groups = dimensions.filter((each) => groupBy.includes(each));
   const columns = keyColumns(interval, groups);
   const by = [...(interval === "all" ? [] : [firstHourSql(interval)]), ...groups, "currency"];
-  const select: Select = (from) => `SELECT ${list([...columns, ...summed])} FROM ${from} GROUP BY ${list(by)}`;
+  const select: Select = (from) => `SELECT ${list([...columns, ...summed(dialect)])} FROM ${from} GROUP BY ${list(by)}`;
   const rows = rowsOf(query, interval, { tables: stored, select, take });
   const text = `${part(dialect, "stored", [...sumKeys, ...measures], `(${rows} LIMIT ${take(rowsMax)}) AS stored`)}
     UNION ALL ${part(dialect, "unsummed", tallyColumns, `(${unsummedText(query, dialect, { note, take })}) AS unsummed`)}`;
@@ -151,35 +156,34 @@ export function periodRead(query: PeriodQuery, dialect: Dialect, { note, rowsMax
   const groups = [...new Set<Dimension>([...(groupBy === undefined ? [] : [groupBy]), "provider"])];
   const hour = firstHourSql(interval);
   const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
-  const regrouped = (of: Interval, dimension?: Dimension) => {
-    const kept = dimension === undefined ? [] : [dimension];
-    const key = keyColumns(of === "all" ? "all" : "hour", kept);
-    const along = [...(of === "all" ? [] : ["hour"]), ...kept, "currency"];
-    return `(SELECT ${list([...key, ...summed])} FROM stored GROUP BY ${list(along)} LIMIT ${take(rowsMax)}) AS grouped`;
-  };
   const all = [...sumKeys, ...measures];
+  const regrouped = (kept: Dimension) =>
+    `(SELECT ${list([...keyColumns("all", [kept]), ...summed(dialect)])} FROM stored GROUP BY ${kept}, currency
+      LIMIT ${take(rowsMax)}) AS grouped`;
   const parts = [
-    ...(interval === "all" ? [] : [part(dialect, "by time", all, regrouped(interval))]),
-    part(dialect, "by provider", all, regrouped("all", "provider")),
+    ...(interval === "all" ? [] : byTimeParts(dialect, take, rowsMax)),
+    part(dialect, "by provider", all, regrouped("provider")),
     part(dialect, "unsummed", tallyColumns, "unsummed"),
   ];
   const select: Select = (from) =>
-    `SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summed])} FROM ${from} GROUP BY ${list(by)}`;
+    `SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summedOnce(dialect)])} FROM ${from} GROUP BY ${list(by)}`;
   const ctes = [
     `unsummed AS MATERIALIZED (${unsummedText(query, dialect, { note, take })})`,
     `stored AS MATERIALIZED (${rowsOf(query, interval, { tables: stored, select, take })})`,
   ];
   if (groupBy !== undefined) {
-    parts.push(part(dialect, "by group", all, regrouped("all", groupBy)));
+    parts.push(part(dialect, "by group", all, regrouped(groupBy)));
     ctes.push(
-      `counted AS (SELECT hour, ${groupBy} AS grp, asked FROM stored UNION ALL
-        SELECT ${firstHourSql(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked})`,
+      `counted AS MATERIALIZED (SELECT hour, grp, sum(asked) AS asked FROM (SELECT hour, ${groupBy} AS grp, asked FROM stored
+        UNION ALL SELECT ${firstHourSql(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked}) AS each_of_it
+        GROUP BY hour, grp)`,
       `shown AS (SELECT grp FROM counted GROUP BY grp HAVING sum(asked) > 0 ORDER BY sum(asked) DESC, grp
         LIMIT ${take(linesMax)})`,
     );
-    const steps = `(SELECT hour, grp, sum(asked) AS asked FROM counted WHERE grp IN (SELECT grp FROM shown)
-      GROUP BY hour, grp LIMIT ${take(rowsMax)}) AS steps`;
-    parts.push(part(dialect, "lines", ["hour", "grp", "asked"], steps));
+    const steps = `(SELECT hour, grp, asked FROM counted WHERE grp IN (SELECT grp FROM shown)
+      LIMIT ${take(rowsMax)}) AS steps GROUP BY grp`;
+    const { jsonArray, jsonArrayOf } = dialect;
+    parts.push(part(dialect, "lines", ["grp", `${jsonArrayOf}(${jsonArray}(hour, asked))`], steps));
   }
   const selectRefused: Select = (from) => `SELECT reason, sum(count) AS count FROM ${from} GROUP BY reason`;
   const refused = `(SELECT reason, sum(count) AS count
@@ -187,6 +191,19 @@ export function periodRead(query: PeriodQuery, dialect: Dialect, { note, rowsMax
   parts.push(part(dialect, "refused", ["reason", "count"], refused));
   const text = `WITH ${list(ctes)} ${parts.join(" UNION ALL ")}`;
   return { statement: { name: nameOf("read-period", interval, groupBy, tenant && "one"), text }, values };
+}
+
+/** By time in one row each, in which costs of several currencies cannot be: they come by themselves. */
+function byTimeParts(dialect: Dialect, take: Take, rowsMax: number): string[] {
+  const { sumOf } = dialect;
+  const counted = timeMeasures.map((each) => `CAST(${sumOf(each)} AS bigint) AS ${each}`);
+  const byTime = `(SELECT ${list(["hour", ...counted])} FROM stored GROUP BY hour LIMIT ${take(rowsMax)}) AS grouped`;
+  const costs = `(SELECT hour, currency, CAST(${sumOf("cost")} AS bigint) AS cost FROM stored GROUP BY hour, currency
+    HAVING ${sumOf("cost")} <> 0 LIMIT ${take(rowsMax)}) AS costs`;
+  return [
+    part(dialect, "by time", ["hour", ...timeMeasures], byTime),
+    part(dialect, "costs", ["hour", "currency", "cost"], costs),
+  ];
 }
 
 /** Refusals, added up by the database: an installation of many tenants has more rows of a month than a report may have. */

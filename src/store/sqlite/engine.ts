@@ -56,6 +56,8 @@ export class SqliteEngine implements Engine {
   readonly finding = finding;
   readonly messagesJoin = messagesJoin;
   readonly jsonArray = "json_array";
+  readonly jsonArrayOf = "json_group_array";
+  readonly sumOf = (column: string) => `sum(${column})`;
 
   readonly #longReads: LongReads;
 
