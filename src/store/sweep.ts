@@ -45,8 +45,10 @@ export function createSweep(engine: Engine, sumNext: SumNext, onExpired?: StoreW
     const from = what === "all" ? round : noRound;
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
-    const ended = await endLapsed(engine, lapsed, phoneOf);
+    const { ended, faults } = await endLapsed(engine, lapsed, phoneOf);
     if (onExpired !== undefined) ended.forEach(onExpired);
+    // What has ended is told of all the same: nobody comes by it again.
+    if (faults.length > 0) throw faults[0];
     const summing = await sumNext(max, retentionMs);
     if (what === "all" && from === newRound) await forgetSums(engine);
     const horizon: Horizon = {
@@ -76,9 +78,14 @@ export function createSweep(engine: Engine, sumNext: SumNext, onExpired?: StoreW
   };
 }
 
-/** Ends what has lapsed, as an act on each like any other. Resolves with what it ended. */
-async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<Verification[]> {
-  if (ids.length === 0) return [];
+interface Ended {
+  readonly ended: Verification[];
+  readonly faults: unknown[];
+}
+
+/** Ends what has lapsed, as an act on each like any other. Resolves with what it ended, and why it could not end the rest. */
+async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<Ended> {
+  if (ids.length === 0) return { ended: [], faults: [] };
   const isHeard = (await engine.query(sql.anyEndpoint, [])).length > 0;
   const ended = ids.map((verificationId) =>
     engine.perform<Verification | undefined>({
@@ -95,7 +102,11 @@ async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: Phone
       },
     }),
   );
-  return (await Promise.all(ended)).filter((each) => each !== undefined);
+  const settled = await Promise.allSettled(ended);
+  return {
+    ended: settled.flatMap((each) => (each.status === "fulfilled" && each.value !== undefined ? [each.value] : [])),
+    faults: settled.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : [])),
+  };
 }
 
 /** What of the rows may be forgotten. Pure. */
