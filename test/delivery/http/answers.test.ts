@@ -145,6 +145,13 @@ describe("an answer in JSON, by pointer", () => {
   });
 });
 
+test.each([
+  ["with the protocol's name", oddReplies.switched],
+  ["without it", oddReplies.switching],
+])("an answer that goes over to another protocol, %s, is not waited for", async (_, reply) => {
+  expect(await outcomeOf(byPointer, reply)).toEqual(ambiguous(101));
+});
+
 describe("an answer by its status alone needs no more than that", () => {
   const rules = { accepted: { status: [200, 202] }, id: "/id", refused: [{ status: [400], cause: "recipient" }] };
   test.each<[string, Reply, SendOutcome]>([

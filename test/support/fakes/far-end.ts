@@ -67,6 +67,10 @@ export const oddReplies = {
     response.write('{"id":');
     setImmediate(() => response.socket?.resetAndDestroy());
   }) as Reply,
+  /** Goes over to another protocol, in which nothing follows. */
+  switched: ((response) =>
+    response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n")) as Reply,
+  switching: ((response) => response.socket?.write("HTTP/1.1 101 Switching Protocols\r\n\r\n")) as Reply,
   /** A status, and never a body. */
   dawdle: ((response) => response.writeHead(200, { "content-type": "application/json" }).flushHeaders()) as Reply,
   /** Without an end: whoever reads it all never comes back. */

@@ -25,6 +25,7 @@ const answerBytesMax = 16_384;
 /** A body that decides nothing is waited for only so long: it may have an id. */
 const idWaitMs = 1_000;
 const socketsMax = 64;
+const switchingProtocols = 101;
 /** Shorter than servers' own patience, which ends a connection just when it is used again. */
 const idleMs = 4_000;
 
@@ -45,16 +46,22 @@ export function createCall(providerUrl: string): HttpCall {
         if (socket.connecting) socket.once(isSecure ? "secureConnect" : "connect", () => (wasConnected = true));
         else wasConnected = true;
       });
-      request.once("response", (response) => {
+      const onAnswer = (response: IncomingMessage) => {
         const { statusCode: status = 0, headers: said } = response;
         hasAnswered = true;
-        void bodyOf(response, needsBody(status)).then((text) =>
+        const isNeeded = needsBody(status);
+        const hasBody = status !== switchingProtocols;
+        void (hasBody ? bodyOf(response, isNeeded) : Promise.resolve("")).then((text) =>
           resolve({
             kind: "answered",
             answer: { status, retryAfter: said["retry-after"], type: said["content-type"], body: text },
           }),
         );
-      });
+        if (!hasBody) request.destroy();
+      };
+      request.once("response", onAnswer);
+      // Node tells by this alone of an answer that names the protocol which it goes over to.
+      request.once("upgrade", onAnswer);
       request.on("error", () => {
         // An answer that breaks off is its reader's to judge: its status may be enough.
         if (!hasAnswered) resolve({ kind: "unanswered", wasConnected });
