@@ -162,7 +162,16 @@ describe.each(wires)("by %s", (_, wire) => {
     }
   });
 
-  test.each(["//livez", "//readyz", "//metrics", "//openapi.json", "//demo", "//.well-known/jwks.json"])(
+  test.each(["//openapi.json", "//.well-known/jwks.json", "///elements/otp-form.js", "//elements/integrity.json"])(
+    "%s leads to what everybody may have",
+    async (path) => {
+      const get = (each: string) => wire(world.url, { method: "GET", path: each });
+      const answer = await get(path);
+      expect([answer.status, answer.text]).toEqual([200, (await get(path.replace(/^\/+/, "/"))).text]);
+    },
+  );
+
+  test.each(["//livez", "//readyz", "//metrics", "//demo", "//", "/openapi.json/", "/.well-known//jwks.json"])(
     "%s leads nowhere: what a proxy hides by its path stays hidden",
     async (path) => {
       expect((await wire(world.url, { method: "GET", path })).status).toBe(404);

@@ -19,6 +19,7 @@ export function createPublicDocuments(keySet: { readonly keys: readonly PublicJw
       "/openapi.json",
       {
         methods,
+        isPublic: true,
         // Read and written again, which takes out the half of it that is indentation; for the first who asks, since it takes 7 ms.
         answer: (request) => (openApiPage ??= pageOf(JSON.parse(openApi.toString()))).answer(request),
       },
@@ -36,6 +37,7 @@ function pageOf(json: unknown): Page {
   const unchanged: PageAnswer = { ...whole, unchanged: true };
   return {
     methods,
+    isPublic: true,
     answer: (request) =>
       Promise.resolve({ ok: true, value: knows(request.headers["if-none-match"], etag) ? unchanged : whole }),
   };

@@ -43,5 +43,5 @@ export function createElementPages(): PagesByPath {
 }
 
 function pageOf(type: string, body: Buffer, caching: string): Page {
-  return filePage({ type, body, headers: { ...forAll, "cache-control": caching } });
+  return { ...filePage({ type, body, headers: { ...forAll, "cache-control": caching } }), isPublic: true };
 }

@@ -12,7 +12,7 @@ import { createDoor, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refuseForNow, type ForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
-import { allowing, methodNotAllowed } from "../rpc/routes.ts";
+import { allowing, foldSlashes, methodNotAllowed } from "../rpc/routes.ts";
 
 /** A path of reports that ends in a slash stands for those right below it, too. */
 export type PagesByPath = ReadonlyMap<string, Page>;
@@ -20,6 +20,8 @@ export type PagesByPath = ReadonlyMap<string, Page>;
 /** A path that is no RPC: what it answers to, and how. */
 export interface Page {
   readonly methods: readonly string[];
+  /** True for what everybody may have, whom no proxy keeps from it: it is found behind slashes too many, too. */
+  readonly isPublic?: boolean;
   /** True for one that is answered also during a stop: it is asked how things are. */
   readonly isUrgent?: boolean;
   /** True for one that does something: it takes a place as a call does. */
@@ -64,10 +66,20 @@ function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/") + 1);
 }
 
+/** The public page that a base URL which ends in a slash leads to. */
+function behindSlashes(pages: Pick<PagesByPath, "get">, path: string): Page | undefined {
+  const page = path.startsWith("//") ? pages.get(foldSlashes(path)) : undefined;
+  return page?.isPublic === true ? page : undefined;
+}
+
+function ofReports(pages: Pick<PagesByPath, "get">, path: string): Page | undefined {
+  return path.startsWith(reports) ? pages.get(folderOf(path)) : undefined;
+}
+
 export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
   const context = { ...shared, bodies: createBudget(reportBodies), bigAnswers: createDoor(bigAnswers) };
   return (path, request, response) => {
-    const page = pages.get(path) ?? (path.startsWith(reports) ? pages.get(folderOf(path)) : undefined);
+    const page = pages.get(path) ?? behindSlashes(pages, path) ?? ofReports(pages, path);
     return page === undefined ? undefined : receive(context, page, request, response);
   };
 }

@@ -100,8 +100,8 @@ export function pathOf(request: Request): string {
 }
 
 /**
- * A path as it may lead to an RPC: a base URL that ends in a slash leaves two slashes at the path's front. Paths that
- * are no RPC are not folded: one more slash must not lead past a proxy that blocks such a path by its name.
+ * A path as it may lead to an RPC or a public page: a base URL that ends in a slash leaves two slashes at the path's front.
+ * Other paths are not folded: one more slash must not lead past a proxy that blocks such a path by its name.
  */
 export function foldSlashes(path: string): string {
   return path.startsWith("//") ? path.replace(/^\/+/, "/") : path;
