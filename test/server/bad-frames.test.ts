@@ -169,6 +169,30 @@ test.each([
   }
 });
 
+test.each([
+  ["gRPC", "application/grpc"],
+  ["gRPC-web", "application/grpc-web+proto"],
+])("a frame of a check of health is refused in the words of any call's over %s", async (_, type) => {
+  const check = { path: "/grpc.health.v1.Health/Check", headers: { "content-type": type } };
+  const send = {
+    path: "/otp.v1.OtpService/SendOtp",
+    headers: { ...check.headers, authorization: `Bearer ${world.key}` },
+  };
+  const none = Buffer.alloc(0);
+  for (const body of [
+    none,
+    Buffer.of(0, 0, 0),
+    grpcFrame(none, { flag: 1 }),
+    Buffer.concat([grpcFrame(none), grpcFrame(none)]),
+  ]) {
+    const [ofHealth, ofSend] = [
+      await overHttp2(world.url, { ...check, body }),
+      await overHttp2(world.url, { ...send, body }),
+    ];
+    expect(errorOf(ofHealth)).toEqual(errorOf(ofSend));
+  }
+});
+
 describe.each([
   ["gRPC", overGrpc],
   ["gRPC-web", overGrpcWeb],

@@ -32,7 +32,7 @@ const send = (phone = newPhone()) => call("SendOtp", SendOtpRequestSchema, { pho
 const headersOf = ({ rpc, headers = {} }: Sent) => ({
   ":method": "POST",
   ":scheme": "http",
-  ":path": `/otp.v1.OtpService/${rpc}`,
+  ":path": rpc.startsWith("/") ? rpc : `/otp.v1.OtpService/${rpc}`,
   ":authority": new URL(world.url).host,
   authorization: `Bearer ${world.key}`,
   "content-type": "application/grpc",
@@ -92,6 +92,19 @@ describe.each<[string, string, () => Sent | Promise<Sent>]>([
       isEnd: true,
     });
   });
+});
+
+const check = (body: Uint8Array): Sent => ({ rpc: "/grpc.health.v1.Health/Check", body });
+const nothing = Buffer.alloc(0);
+
+test.each([
+  ["of an unknown service", check(grpcFrame(Buffer.from("\x0a\x04nope")))],
+  ["without a message", check(nothing)],
+  ["with two messages", check(Buffer.concat([grpcFrame(nothing), grpcFrame(nothing)]))],
+  ["in a compressed frame without an encoding", check(grpcFrame(nothing, { flag: 1 }))],
+  ["that is too large", check(grpcFrame(Buffer.alloc(5_000)))],
+])("a check of health %s is refused in one HEADERS frame, too", async (_, sent) => {
+  expect(await framesOf(sent)).toEqual([[frameType.headers, flag.endHeaders | flag.endStream]]);
 });
 
 test("a refusal that says how long to wait says so in its only frame", async () => {

@@ -30,8 +30,8 @@ import type { Pages, Shared } from "./gateway.ts";
 import { discard, inOnePiece, readBody } from "../http/body.ts";
 import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
-import { isClosed } from "../http/response.ts";
-import { fromText, notText, streamedAsText, unwrap } from "./frames.ts";
+import { gather, isClosed, write } from "../http/response.ts";
+import { asText, fromText, notText, streamedAsText, unwrap } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
 
 export interface OpenRpcsOptions {
@@ -103,15 +103,10 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
       discard(request);
       return turnAway(request, response, routed.refusal, { surface: routed.surface });
     }
-    let body: AsyncIterable<Uint8Array> = request;
-    let whole: Uint8Array | undefined;
-    if (handler.method.methodKind !== "bidi_streaming") {
-      const read = await readBody(request, routed.bytesMax, deadlines);
-      if (read === undefined) return;
-      if (!(read instanceof Uint8Array)) return turnAway(request, response, read);
-      whole = isText ? (fromText(read) ?? notText) : read;
-      body = inOnePiece(whole);
-    }
+    const isWhole = handler.method.methodKind !== "bidi_streaming";
+    const read = isWhole ? await readBody(request, routed.bytesMax, deadlines) : empty;
+    if (read === undefined) return;
+    if (!(read instanceof Uint8Array)) return turnAway(request, response, read, { surface: routed.surface });
     const who = { isKnown: false, address: ownAddressOf(peerOf(request)), connection: connectionOf(request) } as const;
     const looked = await door.enter(() => who);
     if (looked === undefined)
@@ -119,7 +114,8 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
     // Only how many are begun in a turn is bounded.
     looked();
     if (isClosed(response)) return;
-    const refusal = whole && whyUnreadable(routed, request, whole, messageBytesMax);
+    const whole = isText ? (fromText(read) ?? notText) : read;
+    const refusal = isWhole ? whyUnreadable(routed, request, whole, messageBytesMax) : undefined;
     if (refusal !== undefined) return turnAway(request, response, refusal, { surface: routed.surface });
     // Not before its body is whole: one that never ends would hold what others need.
     const kind = kindOf(handler);
@@ -131,7 +127,11 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
     const values = createContextValues().set(isRefused, typeof taken === "string");
     const asked = universalRequestFromNodeRequest(ledTo(routed, request), response, undefined, values);
     const header = headersOf(request, routed.surface, isWatch(handler) ? watchMs : deadlineMs);
-    const answer = await handler({ ...asked, header, body });
+    const answer = await handler({ ...asked, header, body: isWhole ? inOnePiece(whole) : request });
+    if (kind === "unary") {
+      const gathered = await gather(answer);
+      return write(response, isText ? asText(gathered) : gathered);
+    }
     response.setHeader("cache-control", "no-store");
     await universalResponseToNodeResponse(isText ? streamedAsText(answer) : answer, response);
   }
@@ -148,7 +148,9 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
   };
 }
 
-/** Why a binary message cannot be read. Connect would call it a fault of ours, for which balancers take an instance out. */
+const empty = new Uint8Array();
+
+/** Why the one message cannot be read. Connect would call some of it a fault of ours, for which balancers take an instance out. */
 function whyUnreadable(
   { handler: { method }, surface, type }: Routed,
   { headers }: Request,
@@ -156,10 +158,10 @@ function whyUnreadable(
   bytesMax: number,
 ): Refusal | undefined {
   const isUnwrapped = method.methodKind === "unary" || isGrpc(surface);
-  if (!isUnwrapped || encodedBy(type) !== "binary") return undefined;
+  if (!isUnwrapped) return undefined;
   const message = unwrap(surface, headers, body, bytesMax);
-  const decoded = message.ok ? decode(method, "binary", message.value) : undefined;
-  return decoded?.ok === false ? decoded.refusal : undefined;
+  const read = message.ok ? decode(method, encodedBy(type), message.value) : message;
+  return read.ok ? undefined : read.refusal;
 }
 
 /** The request with the address of its RPC instead of its own: Connect's half fails over what is no URL, or names no host. */
