@@ -11,6 +11,7 @@ import { createConnections } from "../../src/server/listener/connections.ts";
 import { createGateway } from "../../src/server/rpc/gateway.ts";
 import { createCodecs } from "../../src/server/rpc/codecs.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
+import { expectRefusal } from "../support/data/contract.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -49,7 +50,16 @@ describe.each(surfaces)("over $name", (surface) => {
     expect(sent.value).toMatchObject({ state: "STATE_PENDING" });
   });
 
-  test.each(["0", "1", "1n", "0m"])("a deadline of %j is kept or missed, and nothing else", async (short) => {
+  test("a deadline of 0 begins nothing: no text is sent that nobody would hear of", async () => {
+    const phone = newPhone();
+    const headers = { "connect-timeout-ms": "0", "grpc-timeout": "0m" };
+    const refused = await surface.call(world.url, "SendOtp", { phone }, { key: world.key, headers });
+    expectRefusal(refused, "DEADLINE");
+    expect(refused.message).toBe("The deadline is 0, so the call was not begun. It had no effect.");
+    expect(world.network.received.filter(({ to }) => to === phone)).toEqual([]);
+  });
+
+  test.each(["1", "1n", "1m"])("a deadline of %j is kept or missed, and nothing else", async (short) => {
     const headers = { "connect-timeout-ms": short, "grpc-timeout": short };
     const { reason } = await surface.call(world.url, "SendOtp", { phone: newPhone() }, { key: world.key, headers });
     expect([undefined, "DEADLINE"]).toContain(reason);
