@@ -84,6 +84,19 @@ test.each([
   ["a CONNECT", "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n", 405],
   ["a request without a Host", "GET /livez HTTP/1.1\r\n\r\n", 400],
   ["a request with two", "GET /livez HTTP/1.1\r\nHost: otpd\r\nhost: elsewhere\r\n\r\n", 400],
+  [
+    "a call in chunks over HTTP/1.0",
+    callText(testKey, "")
+      .replace("HTTP/1.1", "HTTP/1.0")
+      .replace("content-length: 0", "connection: keep-alive\r\ntransfer-encoding: chunked")
+      .concat("2\r\n{}\r\n0\r\n\r\n"),
+    400,
+  ],
+  [
+    "a call in another coding beside its chunks",
+    `${callText(testKey, "").replace("content-length: 0", "transfer-encoding: gzip, chunked")}2\r\n{}\r\n0\r\n\r\n`,
+    400,
+  ],
   ["a head that is too large", `GET / HTTP/1.1\r\nx-bomb: ${"x".repeat(20_000)}\r\n\r\n`, 431],
   [
     "a call whose body is no chunk",

@@ -18,8 +18,11 @@ export function connectionOf(request: Request): object | undefined {
   return "stream" in request ? request.stream.session : request.socket;
 }
 
-/** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host or with several. */
-export type Unserved = "expectation" | "tunnel" | "not one host";
+/**
+ * An Expect that asks for anything but 100-continue, a CONNECT, HTTP/1.1 without a Host or with several, or a body in another
+ * Transfer-Encoding than the chunks of HTTP/1.1.
+ */
+export type Unserved = "expectation" | "tunnel" | "not one host" | "framing";
 
 /** As the code of an error, which node has none for. */
 export const tunnelCode = "OTPD_TUNNEL";

@@ -193,13 +193,21 @@ function listenersOf(
   const refuse = (what: Unserved): OnRequest =>
     take.bind(undefined, (request, response) => handler.refuseUnserved(request, response, what));
   const onHosted: OnRequest = take.bind(undefined, handler.handle);
-  const onOddlyHosted = refuse("not one host");
+  const refuseAndClose = (what: Unserved): OnRequest => {
+    const refused = refuse(what);
+    return (request, response) => {
+      response.setHeader("connection", "close");
+      refused(request, response);
+    };
+  };
+  const onOddlyHosted = refuseAndClose("not one host");
+  const onOddlyFramed = refuseAndClose("framing");
   const onTunnel = refuse("tunnel");
   return {
     onRequest(request, response) {
-      if (namesOneHost(request)) return onHosted(request, response);
-      response.setHeader("connection", "close");
-      onOddlyHosted(request, response);
+      if (!namesOneHost(request)) return onOddlyHosted(request, response);
+      if (!isFramedAsServed(request)) return onOddlyFramed(request, response);
+      return onHosted(request, response);
     },
     onExpectation: refuse("expectation"),
     onConnect(request, it) {
@@ -223,6 +231,14 @@ function namesOneHost({ httpVersion, rawHeaders }: Request): boolean {
     if (name.length === hostName.length && name.toLowerCase() === hostName) hosts += 1;
   }
   return hosts === 1;
+}
+
+/**
+ * A body comes in chunks from HTTP/1.1 on, and in no other coding (RFC 9112, 6.1). Node reads chunks of HTTP/1.0 as well, where a
+ * proxy may take them for the next request; and of a coding beside them it takes no notice.
+ */
+function isFramedAsServed({ httpVersion, headers: { "transfer-encoding": coding } }: Request): boolean {
+  return coding === undefined || (httpVersion === "1.1" && coding.trim().toLowerCase() === "chunked");
 }
 
 interface Listeners extends Omit<Http2Listeners, "onConnect"> {
@@ -339,7 +355,7 @@ function open(server: Http1Server | Http2SecureServer, host: string, port: numbe
 /** Waits for a promise, but not for longer than `ms`. */
 async function within(promise: Promise<unknown>, ms: number): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
+  const timer = setTimeout(resolve, Math.max(0, ms));
   await Promise.race([promise, late]);
   clearTimeout(timer);
 }
