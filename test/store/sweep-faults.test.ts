@@ -27,7 +27,7 @@ test("whoever watches hears of each that was ended, and the fault is told", asyn
   const db = new Sqlite(path);
   db.exec(`CREATE TRIGGER stuck BEFORE UPDATE ON verifications
     WHEN OLD.id = x'${Buffer.from(first.id, "base64url").toString("hex")}' BEGIN SELECT RAISE(ABORT, 'stuck'); END`);
-  await expect(store.sweep(10, 86_400_000)).rejects.toThrow();
+  await expect(store.sweep(10, 86_400_000)).rejects.toThrow("stuck");
   expect(told).toEqual([second.id]);
 
   db.exec("DROP TRIGGER stuck");
