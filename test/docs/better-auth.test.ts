@@ -64,7 +64,8 @@ function createBrowser() {
         if (/max-age=0/i.test(cookie)) cookies.delete(name);
         else cookies.set(name, value);
       }
-      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+      const retryAfter = answer.headers.get("retry-after");
+      return { status: answer.status, retryAfter, body: (await answer.json()) as Record<string, unknown> };
     },
   };
 }
@@ -86,15 +87,35 @@ test("wrong codes are counted by otpd, and its reason reaches the page", async (
   const [browser, phoneNumber] = [createBrowser(), newPhone()];
   await browser.call("send-otp", { phoneNumber });
   const code = world.network.codeFor(phoneNumber);
-  for (let i = 0; i < 5; i += 1) {
+  for (const left of [4, 3, 2, 1, 0]) {
     const answer = await browser.call("verify", { phoneNumber, code: wrongCode(code) });
-    expect(answer).toMatchObject({ status: 400, body: { code: "INVALID_OTP" } });
+    expect(answer).toMatchObject({ status: 400, body: { code: "INVALID_OTP", attempts_remaining: left } });
   }
   expect(await browser.call("verify", { phoneNumber, code })).toMatchObject({
     status: 400,
     body: { code: "OTP_LOCKED" },
   });
   expect(browser.cookies.has(sessionCookie)).toBe(false);
+});
+
+test("asked again, it sends the same code again, or says how long to wait, and a new one where that is over", async () => {
+  const [browser, phoneNumber] = [createBrowser(), newPhone()];
+  const codes = () => world.network.received.filter(({ to }) => to === phoneNumber).map(({ text }) => text.slice(0, 6));
+  await browser.call("send-otp", { phoneNumber });
+  const [code = ""] = codes();
+  expect(await browser.call("send-otp", { phoneNumber })).toMatchObject({
+    status: 429,
+    retryAfter: "30",
+    body: { code: "RESEND_TOO_SOON", retry_after_seconds: 30 },
+  });
+  world.system.advance(30_000);
+  expect(await browser.call("send-otp", { phoneNumber })).toMatchObject({ status: 200 });
+  expect(codes()).toEqual([code, code]);
+  for (let i = 0; i < 5; i += 1) await browser.call("verify", { phoneNumber, code: wrongCode(code) });
+  expect(await browser.call("send-otp", { phoneNumber })).toMatchObject({ status: 200 });
+  const fresh = codes().at(-1);
+  expect(codes().length).toBe(3);
+  expect(await browser.call("verify", { phoneNumber, code: fresh })).toMatchObject({ status: 200 });
 });
 
 test("a code for one number does not sign in as another", async () => {
@@ -136,5 +157,8 @@ test("a send that is refused says why, and is no send", async () => {
   expect(landline).toMatchObject({ status: 400, body: { code: "PHONE_NOT_MOBILE" } });
   const misspelt = await browser.call("send-otp", { phoneNumber: "+31 6 1234 5678" });
   expect(misspelt).toMatchObject({ status: 400, body: { code: "INVALID_PHONE_NUMBER" } });
+  // otpd would take it, and answer with +447400123456: a right code would not sign in, or as another user.
+  const otherwise = await browser.call("send-otp", { phoneNumber: "+4407400123456" });
+  expect(otherwise).toMatchObject({ status: 400, body: { code: "INVALID_PHONE_NUMBER" } });
   expect(browser.cookies.size).toBe(0);
 });
