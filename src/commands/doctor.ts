@@ -65,8 +65,9 @@ async function databaseFindings(config: Config): Promise<Finding[]> {
     store = await openExisting(config.database, createSystem());
   } catch (error) {
     if (error instanceof Unusable) return [{ ok: false, sentence: error.message }];
-    const why = messageOf(error).replace(/^the database cannot be opened: /, "");
-    return [{ ok: false, sentence: `The database cannot be opened: ${why}.` }];
+    const why = messageOf(error);
+    const isWhole = /^the database (?:.+ )?cannot be opened: /.test(why);
+    return [{ ok: false, sentence: isWhole ? `T${why.slice(1)}.` : `The database cannot be opened: ${why}.` }];
   }
   try {
     return [
