@@ -205,6 +205,8 @@ describe.each([
     ["two messages", unimplemented, () => Buffer.concat([grpcFrame(good), grpcFrame(good)])],
     ["a message and half of another", invalidArgument, () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0)])],
     ["a message and text", invalidArgument, () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0, 0, 0, 9, 65)])],
+    ["a frame with a flag that gRPC has not", internal, () => grpcFrame(good, { flag: 2 })],
+    ["a frame of trailers in the place of a message", internal, () => grpcFrame(good, { flag: 0x80 })],
     ["a compressed frame without an encoding", internal, () => grpcFrame(gzipSync(good), { flag: 1 })],
     [
       "a frame that says gzip and is not",

@@ -38,7 +38,10 @@ export function unwrap(
     if (length > bytesMax) return refuse("BODY_TOO_LARGE");
     const end = at + envelopeBytes + length;
     if (end > body.length) return fault("A frame is cut short.");
-    const flagged = (view.getUint8(0) & isCompressed) !== 0;
+    const flags = view.getUint8(0);
+    // gRPC-web's frame of trailers is for answers.
+    if ((flags & ~isCompressed) !== 0) return fault("A frame has a flag that gRPC has not.", "INTERNAL");
+    const flagged = (flags & isCompressed) !== 0;
     if (flagged && !isGzip)
       return fault("A frame says that it is compressed, and the call names no encoding.", "INTERNAL");
     if (message !== undefined) return fault("The call has several messages: it takes one.", "UNIMPLEMENTED");
