@@ -61,7 +61,9 @@ describe("a migration that fails", () => {
 
     const db = new Sqlite(path);
     const before = [schemaOf(db), versionOf(db)];
-    expect(() => migrate(db, [...migrations, broken])).toThrow("migration 9999-broken failed and was taken back");
+    expect(() => migrate(db, [...migrations, broken])).toThrow(
+      "migration 9999-broken failed and was taken back: no such table: nowhere",
+    );
     expect([schemaOf(db), versionOf(db)]).toEqual(before);
     expect(db.inTransaction).toBe(false);
     db.close();

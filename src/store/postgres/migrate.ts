@@ -40,7 +40,8 @@ export async function migratePostgres(connections: Connections, list: readonly P
       try {
         for (const statement of migration.statements) await run(transaction, statement);
       } catch (error) {
-        throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
+        const why = error instanceof Error ? error.message : String(error);
+        throw new Error(`migration ${migration.name} failed and was taken back: ${why}`, { cause: error });
       }
     }
     const least = Math.max(found.least, ...list.map((migration) => migration.least ?? 0));

@@ -25,7 +25,8 @@ export function migrate(db: Database, list: readonly Migration[]): void {
       db.exec("COMMIT");
     } catch (error) {
       if (db.inTransaction) db.exec("ROLLBACK");
-      throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`migration ${migration.name} failed and was taken back: ${why}`, { cause: error });
     }
   }
 }
