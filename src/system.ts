@@ -8,6 +8,11 @@ import { randomFillSync } from "node:crypto";
 /** A point in time, in whole milliseconds since the Unix epoch. */
 export type Instant = number;
 
+export const secondMs = 1_000;
+export const minuteMs = 60_000;
+export const hourMs = 3_600_000;
+export const dayMs = 86_400_000;
+
 /** An instant as people and programs read it: RFC 3339, in UTC, to the millisecond. */
 export function timeOf(instant: Instant): string;
 export function timeOf(instant: Instant | null): string | null;

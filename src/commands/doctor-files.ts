@@ -11,10 +11,9 @@ import { pricedCount } from "../config/prices-file.ts";
 import { secretNames } from "../config/variables.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
-import { timeOf, type Instant } from "../system.ts";
+import { dayMs, timeOf, type Instant } from "../system.ts";
 import { messageOf } from "./command.ts";
 
-const dayMs = 86_400_000;
 /** A certificate should be renewed so long before its end. */
 const renewMs = 30 * dayMs;
 

@@ -4,11 +4,9 @@
 import { dimensions, type Count, type Dimension, type Interval } from "../otp/operators/statistics.ts";
 import { moneyText } from "../otp/message/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/operators/statistics.ts";
-import { timeOf } from "../system.ts";
+import { dayMs, timeOf } from "../system.ts";
 import { flag, Misused, parseArgs, say, sayTable, withStore, type Command, type Commands } from "./command.ts";
 import { chargesAtHand, instantOf, tenantName } from "./setup.ts";
-
-const dayMs = 86_400_000;
 
 const stats: Command = {
   summary: "show what verifications came to",

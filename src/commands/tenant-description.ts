@@ -4,12 +4,12 @@
 import type { Config } from "../config/config.ts";
 import { heldSettings } from "../config/held-settings.ts";
 import { readTenant, settingNames, type SettingName } from "../config/tenant-settings.ts";
-import { dayMs, dayOf } from "../otp/verification/policy.ts";
+import { dayOf } from "../otp/verification/policy.ts";
 import { moneyText } from "../otp/message/prices.ts";
 import { capsOfPolicy, subjectOf } from "../otp/decisions/spending.ts";
 import type { TenantRecord } from "../otp/operators/tenant.ts";
 import type { Store } from "../store/store.ts";
-import { timeOf } from "../system.ts";
+import { dayMs, timeOf } from "../system.ts";
 import { table } from "./command.ts";
 
 /** A setting and where it comes from: `tenant`, the name of the operator's variable, or `default`. */

@@ -21,6 +21,7 @@ import {
 } from "./shapes.ts";
 import { parseConsoleUser } from "./console-users.ts";
 import { providers } from "../delivery/providers/list.ts";
+import { lifeMaxMs } from "../otp/verification/verification.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
 
@@ -65,7 +66,7 @@ export const variables = v.object({
   OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
   OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
   OTP_GUESS_POLICY: v.optional(oneOf(["lengthen", "strict"]), "lengthen"),
-  OTP_TTL_SECONDS: v.optional(integer(180, 600, " seconds"), "600"),
+  OTP_TTL_SECONDS: v.optional(integer(180, lifeMaxMs / 1_000, " seconds"), "600"),
   OTP_MAX_ATTEMPTS: v.optional(integer(1, 10), "5"),
   OTP_PHONE_LIMITS: v.optional(listOf(parseLimit, 1, 4, "5@10m,6@4h (burst@interval)"), "5@10m,6@4h"),
   OTP_KEY_LIMIT: v.optional(

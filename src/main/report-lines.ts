@@ -5,9 +5,9 @@
  */
 import type { ForgedCause } from "../delivery/provider.ts";
 import type { Telemetry } from "../telemetry.ts";
+import { minuteMs } from "../system.ts";
 
 export const linesPerMinute = 10;
-const minuteMs = 60_000;
 
 /** Makes what writes a line for a refused report, or counts it. `now` is a clock that is never set. */
 export function createReportLines(

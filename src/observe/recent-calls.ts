@@ -4,7 +4,7 @@
  */
 import type { Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message/message.ts";
-import type { Instant } from "../system.ts";
+import { minuteMs, type Instant } from "../system.ts";
 
 /** A call as it ended. */
 export interface RecentCall {
@@ -32,7 +32,6 @@ export interface RecentCalls {
   read(provider: string, channel: Channel): LastHour;
 }
 
-const minuteMs = 60_000;
 const slotsMax = 60;
 /** Where the steps of latency end, in milliseconds; a call ends after 5 s. */
 const stepEndsMs = [

@@ -4,7 +4,7 @@
  * page's key that was not let in. Paths are masked: they may hold a number, a code, an id or a key.
  */
 import type { Reason } from "../otp/reason.ts";
-import type { System } from "../system.ts";
+import { secondMs, type System } from "../system.ts";
 
 /** A request that was refused before it became a call. */
 export interface TurnedAway {
@@ -38,7 +38,6 @@ export interface TurnedAwayLogOptions {
 }
 
 const linesPerSecond = 10;
-const secondMs = 1_000;
 const textCharsMax = 200;
 
 export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogOptions): TurnedAwayLog {

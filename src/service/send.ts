@@ -7,10 +7,11 @@ import { decideSend, type SendFacts } from "../otp/decisions/sending.ts";
 import { admitNumber, listedNumber } from "../otp/verification/destination.ts";
 import { channelsAfter, fallbackMsDefault, type FallbackPlan } from "../otp/message/fallback.ts";
 import type { KeyRing } from "../otp/keys/key-ring.ts";
+import { judgeWebOriginOf } from "../otp/keys/origin.ts";
 import { limitKeysOf, type LimitKey } from "../otp/limits/named-limit.ts";
 import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/verification/policy.ts";
-import { ok, refuse, type Result } from "../otp/reason.ts";
+import { ok, type Result } from "../otp/reason.ts";
 import { isSandbox } from "../otp/message/sandbox.ts";
 import type { SendView } from "../otp/decisions/standing.ts";
 import { capsOf, type Cap } from "../otp/decisions/spending.ts";
@@ -97,9 +98,8 @@ function factsOf(
 ): Result<SendFacts> {
   const { tenant, keyId } = caller;
   const { templates, origins } = tenantOf(tenant);
-  if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
-    return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
-  }
+  const named = command.webOrigin === undefined ? undefined : judgeWebOriginOf(origins, command.webOrigin);
+  if (named?.ok === false) return named;
   const offered = channelsFor(channelsOn, caller.channels);
   const uncapped = channelsFor(channelsUncapped, caller.channels);
   const name = channelName(command.channel);

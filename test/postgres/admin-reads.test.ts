@@ -5,11 +5,12 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Dimension, Interval } from "../../gen/otp/admin/v1/admin_service_pb.ts";
-import { hourMs, measures } from "../../src/otp/operators/statistics.ts";
+import { measures } from "../../src/otp/operators/statistics.ts";
 import { sumKeys } from "../../src/store/rows/sums.ts";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { callUntilReached, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+import { hourMs } from "../../src/system.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

@@ -9,14 +9,14 @@ import { digest, type KeyRing } from "../keys/key-ring.ts";
 import type { Message } from "../message/message.ts";
 import { referenceFor } from "../message/provider-text.ts";
 import { maskPhone, type E164 } from "../phone-number.ts";
-import { dayMs } from "../verification/policy.ts";
+
 import { moneyText } from "../message/prices.ts";
 import { isTrip, type PrefixDecision } from "../limits/pumping-guard.ts";
 import { isSandbox, realTenantOf } from "../message/sandbox.ts";
 import { terminalReason } from "../state.ts";
 import { channelsUsed, type Verification } from "../verification/verification.ts";
 import type { Writes } from "./writes.ts";
-import { type Instant, timeOf } from "../../system.ts";
+import { dayMs, type Instant, timeOf } from "../../system.ts";
 
 /** What `otpd webhooks test` sends. No endpoint asks for it, and each gets it. */
 const testType = "webhook.test";

@@ -7,7 +7,7 @@
  * these or none, in the transaction that owes it. A message notes what it took of its day. If it is proven never to have
  * left, it gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
  */
-import type { Instant } from "../../system.ts";
+import { dayMs, type Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
 import {
   countMessage,
@@ -18,7 +18,7 @@ import {
   type SpendWarning,
 } from "../verification/daily-cap.ts";
 import { newMessage, type Message } from "../message/message.ts";
-import { dayMs, dayOf, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
+import { dayOf, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
 import { refuse, type Refusal } from "../reason.ts";
 import { isSandbox } from "../message/sandbox.ts";
 import { latestCopy, type Verification } from "../verification/verification.ts";

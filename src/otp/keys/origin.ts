@@ -107,6 +107,12 @@ export function judgeWebOrigin(
     : refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin" });
 }
 
+/** Judges the same by the origins of the key's tenant; undefined for a tenant that has any. Pure. */
+export function judgeWebOriginOf(origins: ReadonlySet<string> | undefined, named: string): Result<undefined> {
+  if (origins === undefined || origins.has(named)) return ok(undefined);
+  return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
+}
+
 /** Why a browser must not send the call that it asks for: its question has no key, so any key's origin will do. */
 export const originUnlisted: Refusal = refuse("ORIGIN_NOT_ALLOWED", {
   message: "No publishable API key lists this origin.",

@@ -15,7 +15,7 @@
  * What the guard keeps tells little of when: the limit counts in whole minutes, and all else is in whole seconds. So
  * nobody can lay a row of it beside the one verification that was written in the same millisecond.
  */
-import type { Instant } from "../../system.ts";
+import { hourMs, minuteMs, secondMs, type Instant } from "../../system.ts";
 import type { E164 } from "../phone-number.ts";
 import { giveBack, spend, type Limit } from "./rate-limit.ts";
 import type { State } from "../state.ts";
@@ -39,9 +39,6 @@ const sendsPerVerified = 3;
 /** Of a prefix that has not proven itself. Both are whole minutes. */
 export const unprovenLimit: Limit = { burst: 10, intervalMs: 60_000 };
 
-const secondMs = 1_000;
-const minuteMs = 60_000;
-const hourMs = 3_600_000;
 const tripMsMax = 24 * hourMs;
 /** Every send has its outcome by then: a life of 10 minutes, a minute until the next sweep, and some room. */
 export const endsWithinMs = 15 * minuteMs;

@@ -6,14 +6,13 @@
  * Sums are only ever added. So one rule (`merge`) joins stored sums, those of rows that are not summed yet, and the
  * difference that a late report makes.
  */
-import type { Instant } from "../../system.ts";
+import { hourMs, type Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
 import type { Message } from "../message/message.ts";
 import { isSandbox } from "../message/sandbox.ts";
 import type { State } from "../state.ts";
-import type { Verification } from "../verification/verification.ts";
+import { lifeMaxMs, type Verification } from "../verification/verification.ts";
 
-export const hourMs = 3_600_000;
 export const sumsKeptHours = 400 * 24;
 
 /**
@@ -24,7 +23,6 @@ export const stepEndsMs = [
   1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 8_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000,
   60_000, 75_000, 90_000, 120_000, 150_000, 180_000, 240_000, 300_000, 420_000,
 ] as const;
-const lifeMaxMs = 600_000;
 
 /** What is summed. `cost` is in millionths of the key's currency. */
 export const counts = [

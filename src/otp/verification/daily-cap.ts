@@ -4,9 +4,9 @@
  * have reached the phone is another SMS, and counts when it is claimed; so does a message that was counted on an
  * earlier day. A message that is proven never to have left is taken out of the count while the day lasts.
  */
-import type { Instant } from "../../system.ts";
+import { dayMs, type Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
-import { dayMs, dayOf } from "./policy.ts";
+import { dayOf } from "./policy.ts";
 
 /** A share of the cap, in percent, that operators are warned of. */
 export type Share = 80 | 100;

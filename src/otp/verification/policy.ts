@@ -8,7 +8,7 @@
  * many requests that are opened first would be short. A success forgives the wrong codes of its own request only;
  * forgiving all of them would hand an attacker a fresh budget whenever the owner signs in.
  */
-import type { Instant } from "../../system.ts";
+import { dayMs, secondMs, type Instant } from "../../system.ts";
 import type { GuardMode } from "../limits/pumping-guard.ts";
 import { spendableFrom, spendAll, type Limit } from "../limits/rate-limit.ts";
 import { stateAt, type Verification } from "./verification.ts";
@@ -70,8 +70,6 @@ export function lastFallbackMs(expireMs: Instant): Instant {
 /** How many of its messages a phone gets back in any 24 hours for requests it verified. */
 export const refundsPerDayMax = 10;
 
-const secondMs = 1_000;
-export const dayMs = 86_400_000;
 const forgetDays = 90;
 
 /** What is remembered of a phone. Empty for most. */

@@ -8,7 +8,7 @@
  * own: one right code for every four wrong ones, 50 for 200. By a share of requests, with five wrong codes each, ten
  * would be enough. And messages that nobody answers (pumping) do not make honest typos look like guessing.
  */
-import type { Instant } from "../../system.ts";
+import { minuteMs, type Instant } from "../../system.ts";
 import { nextCodeLength, type PhoneHistory, type Policy } from "./policy.ts";
 
 /** Codes of one tenant that were compared: all of them within some time. */
@@ -24,7 +24,6 @@ const wrongFrom = 200;
 const wrongPerRight = 4;
 const digitsMin = 8;
 
-const minuteMs = 60_000;
 const windowMinutes = 10;
 
 /** The minute that a moment is in, by its number since the epoch: what guesses are counted by. Pure. */

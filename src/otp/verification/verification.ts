@@ -64,6 +64,9 @@ export interface Verification {
   readonly spentLimits: readonly SpentLimit[];
 }
 
+/** No verification lives longer. */
+export const lifeMaxMs = 600_000;
+
 /** The state at a moment: a pending verification has expired from its expireMs on, whether a sweep has noted it or not. */
 export function stateAt(verification: Verification, now: Instant): State {
   return verification.state === "PENDING" && now >= verification.expireMs ? "EXPIRED" : verification.state;

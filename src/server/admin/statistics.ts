@@ -10,12 +10,11 @@ import type { Store } from "../../store/store.ts";
 import { tenantListed } from "./asker.ts";
 import { durationOf, instantOf, timeField, type HandlersOf } from "./handlers.ts";
 import { badField } from "./refusal.ts";
+import { dayMs } from "../../system.ts";
 
 export interface StatisticsDependencies {
   readonly store: Store;
 }
-
-const dayMs = 86_400_000;
 
 export const intervals = new Map<Interval, "all" | "hour" | "day">([
   [Interval.UNSPECIFIED, "all"],

@@ -46,7 +46,6 @@ type WebhookRpcs =
   | "disableWebhook"
   | "removeWebhook";
 
-// Longer than 80 lines: a handler for each of seven RPCs, over the same look-up.
 export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<WebhookRpcs> {
   const { store, isDevelopment, isAllowed, recentPosts } = dependencies;
 

@@ -4,7 +4,8 @@
  */
 import { maskPhone, type E164 } from "../../otp/phone-number.ts";
 import { isSandbox } from "../../otp/message/sandbox.ts";
-import type { Instant, System } from "../../system.ts";
+import { requestRef } from "../../otp/verification/verification.ts";
+import { secondMs, type Instant, type System } from "../../system.ts";
 
 export const activityKinds = [
   "send",
@@ -71,9 +72,6 @@ export interface Activities {
 
 const perSecondMax = 20;
 const lifeSignMs = 15_000;
-const secondMs = 1_000;
-/** A verification is named by so many characters. */
-const refChars = 12;
 const textMax = 64;
 
 interface Watcher {
@@ -177,7 +175,7 @@ function activityOf({ tenant, kind, outcome, verification, phone, prefix, ...mor
     tenant,
     kind,
     outcome: outcome.slice(0, textMax),
-    requestRef: verification?.id.slice(0, refChars) ?? more.requestRef ?? "",
+    requestRef: (verification && requestRef(verification.id)) ?? more.requestRef ?? "",
     phone: e164 === undefined ? (prefix === undefined ? "" : `${prefix}••••`) : maskPhone(e164),
     country: more.country ?? verification?.region ?? "",
     channel: more.channel ?? "",

@@ -14,7 +14,7 @@ import type { State } from "../../otp/state.ts";
 import { stateAt, type Verification } from "../../otp/verification/verification.ts";
 import type { RowKey, Sought } from "../../store/finding.ts";
 import type { Store } from "../../store/store.ts";
-import type { Instant, System } from "../../system.ts";
+import { dayMs, type Instant, type System } from "../../system.ts";
 
 /** What is looked for: by at most one of phone, ref and prefix. */
 export interface Search {
@@ -60,7 +60,6 @@ export interface FindingOptions {
   readonly system: Pick<System, "randomBytes">;
 }
 
-const dayMs = 86_400_000;
 /** Rows that are read at once, and that a page looks at in all. */
 const rowsAtOnce = 5_000;
 const rowsOfPage = 10_000;

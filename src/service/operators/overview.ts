@@ -23,6 +23,7 @@ import {
   type Problem,
 } from "./problems.ts";
 import { readPeriod, type PeriodAsked, type PeriodRead, type Stats, type StatsRead } from "./statistics.ts";
+import { hourMs } from "../../system.ts";
 
 export interface Overview {
   readonly period: PeriodRead;
@@ -114,8 +115,6 @@ async function suspected({ store, tenants }: OverviewDependencies, { tenant }: O
   const modeOf = (id: string) => tenants.tenantOf(id).policy.fraudGuard;
   return suspectProblems(reports, modeOf, store.now() - hourMs);
 }
-
-const hourMs = 3_600_000;
 
 /** Of endpoints, keys and guesses. */
 async function ofTenants(store: Store, { tenant, scope }: OverviewAsked): Promise<Problem[]> {

@@ -4,7 +4,7 @@
  */
 import type { Endpoint } from "../../otp/operators/endpoint.ts";
 import type { GuardMode } from "../../otp/limits/pumping-guard.ts";
-import type { Instant } from "../../system.ts";
+import { dayMs, type Instant } from "../../system.ts";
 import type { PrefixReport } from "./prefixes.ts";
 
 export interface Problem {
@@ -27,7 +27,6 @@ export interface CapUse {
   readonly currency: string;
 }
 
-const dayMs = 86_400_000;
 /** Keys that end within it are told of. */
 const keyEndsMs = 7 * dayMs;
 /** Events that wait for one endpoint. */

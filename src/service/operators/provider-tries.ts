@@ -9,7 +9,7 @@ import { refusalOf } from "../../otp/verification/destination.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import type { SendOutcome } from "../../otp/message/message.ts";
 import { phoneIndex, type E164, type PhoneNumber } from "../../otp/phone-number.ts";
-import { dayMs, type Policy } from "../../otp/verification/policy.ts";
+import { type Policy } from "../../otp/verification/policy.ts";
 import { referenceOf } from "../../otp/message/provider-text.ts";
 import { available, spendAll, type Limit } from "../../otp/limits/rate-limit.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
@@ -18,7 +18,7 @@ import type { SendView } from "../../otp/decisions/standing.ts";
 import { defaultTenant } from "../../otp/operators/tenant.ts";
 import { nothing, type Decided } from "../../otp/decisions/writes.ts";
 import type { Store } from "../../store/store.ts";
-import { randomText, type System } from "../../system.ts";
+import { dayMs, randomText, type System } from "../../system.ts";
 
 /** Tries of all: ten at once, and ten a day. */
 export const tryLimit: Limit = { burst: 10, intervalMs: dayMs / 10 };

@@ -3,7 +3,6 @@
  */
 import {
   added,
-  hourMs,
   hourOf,
   sumsKeptHours,
   verifyTimeMs,
@@ -15,7 +14,7 @@ import {
 } from "../../otp/operators/statistics.ts";
 import type { Refusals } from "../../store/statistics.ts";
 import type { Store } from "../../store/store.ts";
-import type { Instant } from "../../system.ts";
+import { hourMs, type Instant } from "../../system.ts";
 
 /** More would be no answer to a question that people ask. */
 const statsRowsMax = 20_000;

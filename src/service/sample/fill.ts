@@ -24,12 +24,12 @@ import {
   type Endpoint,
 } from "../../otp/operators/endpoint.ts";
 import type { KeyRing } from "../../otp/keys/key-ring.ts";
-import { hourMs } from "../../otp/operators/statistics.ts";
+
 import type { Sampled } from "../../store/sample.ts";
 import type { Store } from "../../store/store.ts";
-import { randomText, type Instant, type System } from "../../system.ts";
+import { dayMs, hourMs, randomText, type Instant, type System } from "../../system.ts";
 import { monthOf } from "./month.ts";
-import { dayMs, incidentsUntil, sampleDays, sampleTenants } from "./plan.ts";
+import { incidentsUntil, sampleDays, sampleTenants } from "./plan.ts";
 
 export interface FillOptions {
   readonly store: Store;

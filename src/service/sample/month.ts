@@ -6,14 +6,13 @@ import { phoneIndex, sealPhone, type E164 } from "../../otp/phone-number.ts";
 import type { MasterKey } from "../../otp/keys/key-ring.ts";
 import { dayOf } from "../../otp/verification/policy.ts";
 import { isTrip, judgeSend, newPrefix, recordOutcome, type PrefixChange } from "../../otp/limits/pumping-guard.ts";
-import { hourMs, merge, tally, type ChargeOf, type SumRow } from "../../otp/operators/statistics.ts";
-import type { Instant } from "../../system.ts";
+import { merge, tally, type ChargeOf, type SumRow } from "../../otp/operators/statistics.ts";
+import { dayMs, hourMs, type Instant } from "../../system.ts";
 import type { Sample } from "../../store/sample.ts";
 import type { Refusals } from "../../store/statistics.ts";
 import { chanceOf, type Chance } from "./chance.ts";
 import {
   currency,
-  dayMs,
   expectedIn,
   incidentsUntil,
   numbering,

@@ -3,10 +3,9 @@
  * countries, two providers; an attack, an outage, and a day near the cap.
  */
 import type { Channel } from "../../otp/channel.ts";
-import { hourMs } from "../../otp/operators/statistics.ts";
-import type { Instant } from "../../system.ts";
 
-export const dayMs = 24 * hourMs;
+import { dayMs, hourMs, type Instant } from "../../system.ts";
+
 export const sampleDays = 30;
 
 export interface SampleTenant {

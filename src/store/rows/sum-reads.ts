@@ -2,18 +2,12 @@
  * The SQL that reads sums. What is stored is grouped by the database; what is not summed yet comes as rows of `TallyRow`,
  * since the rule of one verification counts it (otp/operators/statistics.ts).
  */
-import {
-  dimensions,
-  hourMs,
-  measures,
-  type Dimension,
-  type Interval,
-  type SumsQuery,
-} from "../../otp/operators/statistics.ts";
+import { dimensions, measures, type Dimension, type Interval, type SumsQuery } from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
 import { list, type Statement, type Value } from "../statement.ts";
 import type { PeriodQuery } from "../statistics.ts";
 import { asked, firstProvider, sumKeys, tallyColumns, tallyText } from "./sums.ts";
+import { hourMs } from "../../system.ts";
 
 /** A statement, and the values that it is run with. */
 export interface Read {

@@ -5,7 +5,6 @@
  */
 import { channels } from "../../otp/channel.ts";
 import {
-  hourMs,
   measures,
   stepEndsMs,
   takenDeliveries,
@@ -20,6 +19,7 @@ import { list, valuesOf } from "../statement.ts";
 import { deliveries, deliveryNumber } from "./message.ts";
 import { at, type Columns, type RowOf } from "./values.ts";
 import { states } from "./verification.ts";
+import { hourMs } from "../../system.ts";
 
 export const sumKeys = ["hour", "tenant", "country", "provider", "channel", "currency"] as const;
 const sumColumns = [...sumKeys, ...measures];

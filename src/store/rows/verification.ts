@@ -195,9 +195,6 @@ function toSpentLimits(text: string | null): readonly SpentLimit[] {
   return stored.map(([name, index]) => ({ name, index: Buffer.from(index, "base64url") }));
 }
 
-/** No verification lives longer than this, so an older one of a phone cannot be open. */
-export const lifeMaxMs = 600_000;
-
 // ---- its log ---------------------------------------------------------------------------------------------------------
 
 /**

@@ -9,7 +9,7 @@ import { adminScopes } from "../../../src/otp/keys/admin-key.ts";
 import { auditActions, commandLine } from "../../../src/otp/operators/audit.ts";
 import { createKeyRing, type MasterKey } from "../../../src/otp/keys/key-ring.ts";
 import { phoneIndex, sealPhone, type E164 } from "../../../src/otp/phone-number.ts";
-import { hourMs, measures } from "../../../src/otp/operators/statistics.ts";
+import { measures } from "../../../src/otp/operators/statistics.ts";
 import { issueAdminKey } from "../../../src/service/operators/keys.ts";
 import { chanceOf } from "../../../src/service/sample/chance.ts";
 import { fillSample } from "../../../src/service/sample/fill.ts";
@@ -20,7 +20,7 @@ import { messageColumns, messageTypes, messageValues } from "../../../src/store/
 import { decisionColumns, decisionTypes } from "../../../src/store/rows/prefix.ts";
 import { sumKeys } from "../../../src/store/rows/sums.ts";
 import { verificationColumns, verificationTypes, verificationValues } from "../../../src/store/rows/verification.ts";
-import { createSystem } from "../../../src/system.ts";
+import { hourMs, createSystem } from "../../../src/system.ts";
 import { fillTables, type Cell, type FilledTable, type Row } from "./bulk.ts";
 import { productionEnv, type Prepared } from "./prepared.ts";
 
