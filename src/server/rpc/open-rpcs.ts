@@ -33,6 +33,7 @@ import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { gather, isClosed, write } from "../http/response.ts";
 import { asText, fromText, notText, streamedAsText, unwrap } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
+import type { TurnAway } from "./turn-away.ts";
 
 export interface OpenRpcsOptions {
   readonly routes: (router: ConnectRouter) => void;
@@ -71,8 +72,10 @@ const begun = { perTurn: 8, looksMax: 8, knownLooksMax: 0, waitingMax: 1_024 };
 const isRefused = createContextKey(false);
 
 /** Makes what answers the paths of the open RPCs. */
-export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shared, "turnAway">): Pages {
+export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "turnAway">): Pages {
   const { messageBytesMax, deadlineMs, watchMs, budgets, ownAddressOf, onFault } = options;
+  const turnAway: TurnAway = (request, response, refusal, more) =>
+    shared.turnAway(request, response, inOwnSize(refusal, messageBytesMax), more);
   const deadlines = createDeadlines(deadlineMs);
   const door = createDoor(begun);
   const budgetOf = {
@@ -149,6 +152,12 @@ export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shar
 }
 
 const empty = new Uint8Array();
+
+/** Says of what is too large how much may come here: the reason's own sentence is about calls of OtpService. */
+function inOwnSize(refusal: Refusal, bytesMax: number): Refusal {
+  if (refusal.reason !== "BODY_TOO_LARGE") return refusal;
+  return { ...refusal, message: `The body is larger than ${bytesMax / 1024} KiB.` };
+}
 
 /** Why the one message cannot be read. Connect would call some of it a fault of ours, for which balancers take an instance out. */
 function whyUnreadable(
