@@ -75,7 +75,7 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
 }
 
 /** Those alone decide in every way. */
-const seeds = isFull ? Array.from({ length: 18 }, (_, at) => at + 1) : [5, 6, 10, 11, 14];
+const seeds = isFull ? Array.from({ length: 18 }, (_, at) => at + 1) : [5, 6, 10, 13, 14];
 
 describe("pumping in the simulation", () => {
   test.each<GuardMode>(["enforce", "observe"])(

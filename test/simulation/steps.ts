@@ -348,7 +348,9 @@ const lists: Step = async (scene) => {
 };
 
 const mood: Step = async ({ world, chance }) => {
-  for (const provider of world.providers) provider.mood = chance.pick(moods);
+  // Only what all providers refuse is told to callers.
+  const isRefusedByAll = chance.happens(0.25);
+  for (const provider of world.providers) provider.mood = isRefusedByAll ? "refusing" : chance.pick(moods);
   world.note(
     "mood",
     world.providers.map((provider) => provider.mood),

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { GroupCommit, type Transaction } from "../../src/store/sqlite/group-commit.ts";
@@ -69,6 +70,26 @@ async function holdFromOutside(): Promise<() => Promise<void>> {
     await once(child, "exit");
   };
 }
+
+describe("after a transaction", () => {
+  test("of several acts the next waits some turns for as many", async () => {
+    await Promise.all([put(1), put(2)]);
+    const first = put(3);
+    await nextTurn();
+    await Promise.all([first, put(4)]);
+    await Promise.all([put(5), put(6), put(7)]);
+    await put(8);
+    expect(batches.map(([, acts]) => acts)).toEqual([2, 2, 3, 1]);
+  });
+
+  test("of one act the next waits for nobody", async () => {
+    await put(1);
+    const second = put(2);
+    await nextTurn();
+    await Promise.all([second, put(3)]);
+    expect(batches.map(([, acts]) => acts)).toEqual([1, 1, 1]);
+  });
+});
 
 describe("acts that come together", () => {
   test("share one transaction, up to 256 of them", async () => {

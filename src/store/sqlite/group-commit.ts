@@ -43,6 +43,11 @@ interface Waiting<Unit> {
 
 /** Acts in one transaction. More would make the first wait for the last. */
 const batchActsMax = 256;
+/**
+ * After a transaction of several acts the next waits for as many acts, so many turns of the event loop at most: those who
+ * were answered come back meanwhile. Begun at once it would have half of them, and the other half one of its own.
+ */
+const gatherTurns = 3;
 /** Acts waiting. Beyond this the database is hopelessly behind, and a quick refusal is worth more than a place. */
 const queueActsMax = 4096;
 /**
@@ -55,6 +60,9 @@ export const busyWaitMs = 10;
 export class GroupCommit<Unit extends Transaction> {
   #queue: Waiting<Unit>[] = [];
   #scheduled = false;
+  /** Acts of the last transaction, and the turns for which the next one still waits for as many. */
+  #expected = 0;
+  #turnsLeft = 0;
   #closed = false;
   #idle: (() => void)[] = [];
   readonly #db: Database;
@@ -90,8 +98,7 @@ export class GroupCommit<Unit extends Transaction> {
       value: undefined,
       failure: undefined,
     });
-    if (!this.#scheduled) setImmediate(this.#flush);
-    this.#scheduled = true;
+    if (!this.#scheduled) this.#schedule();
     return promise;
   }
 
@@ -100,6 +107,18 @@ export class GroupCommit<Unit extends Transaction> {
     this.#closed = true;
     if (this.#queue.length > 0 || this.#scheduled) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
+
+  #schedule(): void {
+    this.#scheduled = true;
+    this.#turnsLeft = this.#expected > 1 ? gatherTurns : 0;
+    setImmediate(this.#turn);
+  }
+
+  readonly #turn = (): void => {
+    if (this.#turnsLeft === 0 || this.#queue.length >= this.#expected) return this.#flush();
+    this.#turnsLeft -= 1;
+    setImmediate(this.#turn);
+  };
 
   readonly #flush = (): void => {
     let batch: Waiting<Unit>[] = [];
@@ -114,8 +133,9 @@ export class GroupCommit<Unit extends Transaction> {
     }
     const isDurable = batch.length === 0 ? undefined : this.#commit(batch);
     if (isDurable !== undefined) this.#meter?.end({ began, acts: batch.length, isDurable });
-    this.#scheduled = this.#queue.length > 0;
-    if (this.#scheduled) setImmediate(this.#flush);
+    this.#expected = batch.length;
+    this.#scheduled = false;
+    if (this.#queue.length > 0) this.#schedule();
     else for (const resolve of this.#idle.splice(0)) resolve();
   };
 
