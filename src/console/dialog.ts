@@ -12,15 +12,21 @@ export interface Question {
   readonly text: string;
   /** What the button that does it says. */
   readonly doIt: string;
+  /** True for what cannot be undone, or ends something that works. */
+  readonly isDanger?: boolean;
   readonly fields?: readonly Field[];
   /** Does it. What fails is said in the dialog, which stays. */
   readonly act: (values: Readonly<Record<string, string>>) => Promise<void>;
 }
 
 /** Asks, and does it if that is what is wanted. */
-export function ask({ fail }: Pick<PageContext, "fail">, { title, text, doIt, fields = [], act }: Question): void {
+export function ask(
+  { fail }: Pick<PageContext, "fail">,
+  { title, text, doIt, isDanger, fields = [], act }: Question,
+): void {
   const trouble = make("p", { class: "error", attributes: { role: "alert" } });
-  const confirm = make("button", { class: "primary", attributes: { type: "submit" } }, doIt);
+  const classes = isDanger === true ? "primary danger" : "primary";
+  const confirm = make("button", { class: classes, attributes: { type: "submit" } }, doIt);
   const form = make("form", {}, make("p", {}, text), fields.map(field), trouble);
   const dialog = openUntilLeft(title, form);
   form.append(

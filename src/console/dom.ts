@@ -41,6 +41,11 @@ export function append(element: Element, children: readonly Child[]): void {
   }
 }
 
+/** A URL or a name with dots, which is broken at these where it has to be. */
+export function breakable(text: string): Child {
+  return text.split(/(?<=[/.,])(?=\w)/).flatMap((part, i) => (i === 0 ? [part] : [make("wbr"), part]));
+}
+
 let identifiers = 0;
 
 /** An id that no other element has. */

@@ -12,6 +12,9 @@ const dayOnly = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "sho
 const hourOnly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
+/** The zone that times are told in, such as Europe/Amsterdam. */
+export const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 export function count(value: bigint | number): string {
   return whole.format(value);
 }
@@ -66,15 +69,19 @@ export function money(given: Money | undefined): string {
   return given === undefined || given.currency === "" ? dash : amount(Number(given.micros) / 1e6, given.currency);
 }
 
-/** An amount of a currency, in its units. */
+/** An amount of a currency, in its units: to the hundredth, and where it would be nothing to the ten-thousandth. */
 export function amount(value: number, currency: string): string {
-  const digits = Math.abs(value) < 1 && value !== 0 ? 4 : 2;
-  return new Intl.NumberFormat(undefined, {
-    style: "currency",
-    currency,
-    minimumFractionDigits: 2,
-    maximumFractionDigits: digits,
-  }).format(value);
+  return inDigits(value, currency, Math.abs(value) < 0.01 && value !== 0 ? 4 : 2);
+}
+
+/** What one thing costs, to the ten-thousandth, so that prices stand below each other. */
+export function price(value: number, currency: string): string {
+  return inDigits(value, currency, 4);
+}
+
+function inDigits(value: number, currency: string, digits: number): string {
+  const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return new Intl.NumberFormat(undefined, { style: "currency", currency, ...fraction }).format(value);
 }
 
 const regions = new Intl.DisplayNames(undefined, { type: "region", fallback: "code" });

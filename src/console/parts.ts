@@ -1,5 +1,5 @@
 /**
- * The parts that pages are made of: what is loaded, tables, forms, buttons that ask first.
+ * The parts that pages are made of: what is loaded, forms, buttons that ask first.
  */
 import { isGivenUp, sentenceOf, SignedOut } from "./api.ts";
 import { append, make, uniqueId, type Child } from "./dom.ts";
@@ -62,69 +62,6 @@ function focusIn(place: HTMLElement): () => void {
 }
 
 const underWay = new WeakMap<HTMLElement, AbortController>();
-
-export interface Column<Row> {
-  readonly head: string;
-  readonly cell: (row: Row) => Child;
-  /** Numbers stand to the right; words that may be many are broken into lines. Neither unless given. */
-  readonly kind?: "number" | "words";
-}
-
-/**
- * A table, or a sentence where there is nothing in it. It scrolls in itself where the screen is narrow, as a landmark whose name
- * is not that of the part around it.
- */
-export function table<Row>(
-  caption: string,
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  whenEmpty: string,
-): HTMLElement {
-  if (rows.length === 0) return make("p", { class: "empty" }, whenEmpty);
-  return make(
-    "div",
-    { class: "scroll", attributes: { tabindex: 0, role: "region", "aria-label": `Table: ${caption}` } },
-    make(
-      "table",
-      {},
-      make("caption", { class: "unseen" }, caption),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          columns.map((column) => make("th", { class: column.kind, attributes: { scope: "col" } }, column.head)),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map((row) =>
-          withNamedButtons(
-            make(
-              "tr",
-              {},
-              columns.map((column) => make("td", { class: column.kind }, column.cell(row))),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-const nameCharsMax = 100;
-
-/** Each row has the same buttons: read out, they say which row's they are, by the first words in it. */
-function withNamedButtons(row: HTMLTableRowElement): HTMLTableRowElement {
-  const words = [...(row.cells[0]?.childNodes ?? [])].map(({ textContent }) => (textContent ?? "").trim());
-  const name = (words.find((each) => each !== "") ?? "").slice(0, nameCharsMax);
-  for (const each of row.querySelectorAll("button:not([aria-label])")) {
-    each.setAttribute("aria-label", `${each.textContent} ${name}`);
-  }
-  return row;
-}
 
 /** Buttons to the first page and the next, where there are such; a page is shown by its token. */
 export function pager(token: string, next: string, showPage: (token: string) => void): HTMLElement {

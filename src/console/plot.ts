@@ -5,7 +5,8 @@ import uPlot from "uplot";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { make } from "./dom.ts";
 import { dash, day, hour, time } from "./format.ts";
-import { button, table } from "./parts.ts";
+import { button } from "./parts.ts";
+import { table } from "./table.ts";
 
 export interface Line {
   readonly label: string;
@@ -30,6 +31,8 @@ const heightPx = 240;
 const widthPxMin = 200;
 const lastLabelPx = 28;
 const axisPx = 64;
+/** The widest that an hour is written, with its AM or PM. */
+const hourLabelPx = 72;
 const dayS = 86_400;
 /** Steps that people count in: 1, 2 and 5 of each power of ten. */
 const roundSteps = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** (power - 2))).flat();
@@ -57,7 +60,7 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
         cursor: { drag: { x: true, y: false }, points: { size: 7 } },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [
-          { ...axis, values: (_, ticks, __, ___, apart) => timesOn(ticks, apart) },
+          { ...axis, space: hourLabelPx, values: (_, ticks, __, ___, apart) => timesOn(ticks, apart) },
           { ...axis, size: axisPx, incrs, values: (_, ticks) => ticks.map(format) },
         ],
         series: [

@@ -264,10 +264,6 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await page.getByLabel("Number, request or first digits").fill("");
     await page.keyboard.type(waiting);
     await page.keyboard.press("Enter");
-    const link = page.getByRole("link", { name: waiting });
-    await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
-    await link.focus();
-    await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: `Request ${waiting}` }).waitFor();
     const cancel = page.getByRole("button", { name: "Cancel", exact: true });
     await cancel.focus();

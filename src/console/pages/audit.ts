@@ -1,16 +1,19 @@
 /**
  * Audit: who did what, and when.
  */
+import { timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
-import { filters, load, pager, section, table } from "../parts.ts";
+import { filters, load, pager, section } from "../parts.ts";
+import { table } from "../table.ts";
 import { tenantField } from "../tenant-choice.ts";
 
 /** What the page is asked by, in its address and of ListAudit. */
 const asks = ["tenant", "actor", "action", "subject"] as const;
+const times = ["from", "to"] as const;
 
 export const audit: Page = {
   name: "audit",
@@ -33,6 +36,8 @@ export const audit: Page = {
             { name: "actor", label: "Who", value: value("actor"), hint: "Such as user:ann, key:… or cli." },
             { name: "action", label: "What", value: value("action"), options: actionsWith(value("action")) },
             { name: "subject", label: "Of", value: value("subject"), hint: "Such as a key's id or a prefix." },
+            { name: "from", label: "From", type: "datetime-local", value: value("from") },
+            { name: "to", label: "Before", type: "datetime-local", value: value("to") },
           ],
           "Show",
           (values) => go(`audit?${new URLSearchParams(values).toString()}`),
@@ -79,7 +84,13 @@ function actionsWith(asked: string): (readonly [value: string, text: string])[] 
 }
 
 function showPage(into: HTMLElement, context: PageContext, pageToken: string): void {
-  const asked = { ...Object.fromEntries(asks.map((name) => [name, context.query.get(name) ?? ""])), pageToken };
+  const { query } = context;
+  const named = Object.fromEntries(asks.map((name) => [name, query.get(name) ?? ""]));
+  const within = times.map((name) => [name, new Date(query.get(name) ?? "")] as const);
+  const period = within
+    .filter(([, at]) => !Number.isNaN(at.getTime()))
+    .map(([name, at]) => [name, timestampFromDate(at)]);
+  const asked = { ...named, ...(Object.fromEntries(period) as Partial<Record<"from" | "to", Timestamp>>), pageToken };
   void load(
     into,
     context,

@@ -15,7 +15,8 @@ import { ask } from "../dialog.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
-import { attempt, badge, button, facts, filters, load, pager, section, table } from "../parts.ts";
+import { attempt, badge, button, facts, filters, load, pager, section } from "../parts.ts";
+import { table } from "../table.ts";
 import { tenantField } from "../tenant-choice.ts";
 import { guardPart, readGuard } from "./guard.ts";
 
@@ -78,7 +79,8 @@ export const fraud: Page = {
         context,
         (signal) => client.listSuspects({ tenant, pageToken }, calling(signal)),
         (found) => [
-          suspectTable(found.suspects, view),
+          // Of a list of several pages one page says nothing when it is sorted.
+          suspectTable(found.suspects, view, pageToken === "" && found.nextPageToken === ""),
           found.suspects.length > 0 && make("p", { class: "hint" }, aboutProbes),
           pager(pageToken, found.nextPageToken, showSuspects),
         ],
@@ -128,16 +130,34 @@ function choice(context: PageContext, tenant: string): HTMLElement {
   return place;
 }
 
-function suspectTable(suspects: readonly Suspect[], view: View): HTMLElement {
+function suspectTable(suspects: readonly Suspect[], view: View, isWhole: boolean): HTMLElement {
+  const sortable = <By extends (suspect: Suspect) => string | number | undefined>(sortBy: By) =>
+    isWhole ? { sortBy } : {};
   return table(
     "Suspects",
     suspects,
     [
-      { head: "Prefix", cell: ({ prefix, country }) => [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}`] },
-      { head: "Tenant", cell: ({ tenant }) => tenant },
-      { head: "Now", kind: "words", cell: (suspect) => phaseOf(suspect, view.context.now()) },
+      {
+        head: "Prefix",
+        cell: ({ prefix, country }) => [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}`],
+        ...sortable(({ prefix }) => prefix),
+      },
+      { head: "Tenant", cell: ({ tenant }) => linkTo(tenant, view), ...sortable(({ tenant }) => tenant) },
+      {
+        head: "Now",
+        cell: (suspect) => [
+          phaseOf(suspect, view.context.now()),
+          make("div", { class: "hint" }, `since ${format.time(sinceOf(suspect))}`),
+        ],
+        ...sortable(sinceMsOf),
+      },
       { head: "Verified", kind: "number", cell: verifiedOf },
-      { head: savedHead(suspects), kind: "number", cell: savedOf },
+      {
+        head: savedHead(suspects),
+        kind: "number",
+        cell: savedOf,
+        ...sortable(({ savedMessages }) => Number(savedMessages)),
+      },
       {
         head: "Last decision",
         kind: "words",
@@ -145,16 +165,41 @@ function suspectTable(suspects: readonly Suspect[], view: View): HTMLElement {
       },
       {
         head: "Actions",
-        cell: ({ prefix, tenant }) => button("Explain", () => view.explain(prefix, tenant)),
+        cell: ({ prefix, tenant }) =>
+          make(
+            "div",
+            { class: "tools" },
+            button("Explain", () => view.explain(prefix, tenant)),
+            may(view.context, "admin.write") && button("Block", () => put("block", prefix, { ...view, tenant })),
+          ),
       },
     ],
     "No prefix is suspected. One is listed as soon as few of its codes are typed, or more is sent to it than it takes before they are.",
   );
 }
 
-/** Of the block that was judged last, where none is under way. */
+/** A tenant as the way to its guard and lists, from a page that shows another's. */
+function linkTo(tenant: string, view: View): Child {
+  if (view.tenant === tenant || view.context.session.tenant !== "") return tenant;
+  return make("a", { attributes: { href: `#/fraud?${new URLSearchParams({ tenant }).toString()}` } }, tenant);
+}
+
+/** The first decision against it since sends went through, as far as decisions are kept. */
+function sinceOf({ decisions }: Suspect): GuardDecision["time"] {
+  const isGood = ({ kind }: GuardDecision) => kind === "closed" || kind === "unblocked" || kind === "passed";
+  const end = decisions.findIndex(isGood);
+  return (end === -1 ? decisions : decisions.slice(0, end)).at(-1)?.time;
+}
+
+function sinceMsOf(suspect: Suspect): number | undefined {
+  const since = sinceOf(suspect);
+  return since && timestampMs(since);
+}
+
+/** Of the block that was judged last, where none is under way or none of it has ended. */
 function verifiedOf({ phase, verified, ended, decisions }: Suspect): string {
-  const trip = phase === "tripped" ? decisions.find(({ kind }) => kind.startsWith("tripped")) : undefined;
+  const trip =
+    phase === "tripped" || ended === 0 ? decisions.find(({ kind }) => kind.startsWith("tripped")) : undefined;
   return trip === undefined ? `${verified} of ${ended}` : `${trip.verified} of ${trip.ended}`;
 }
 
@@ -324,7 +369,6 @@ function listTable(caption: string, destinations: readonly Destination[], view: 
       { head: "Prefix", cell: ({ prefix }) => make("code", {}, prefix) },
       { head: "Says", cell: ({ blocked }) => (blocked ? badge("blocked", "bad") : badge("allowed", "good")) },
       { head: "Note", kind: "words", cell: ({ note }) => note || format.dash },
-      { head: "Since", cell: ({ createTime }) => format.time(createTime) },
       {
         head: "Actions",
         cell: ({ prefix, tenant, blocked }) =>
@@ -333,6 +377,6 @@ function listTable(caption: string, destinations: readonly Destination[], view: 
           (blocked ? unblockButton(prefix, tenant, view) : removeButton(prefix, tenant, view)),
       },
     ],
-    "No destination is blocked or allowed. Block sends nothing to a prefix, Allow takes it whatever else is said of it.",
+    "No destination is blocked or allowed. To one that is blocked nothing is sent; one that is allowed is sent to whatever the country list and the guard say.",
   );
 }

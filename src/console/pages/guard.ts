@@ -5,6 +5,7 @@ import { GuardMode } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { ask } from "../dialog.ts";
 import { make, type Child } from "../dom.ts";
+import * as format from "../format.ts";
 import { may, type PageContext } from "../page.ts";
 import { badge, button } from "../parts.ts";
 
@@ -13,6 +14,9 @@ interface Guard {
   readonly mode: string;
   /** Where it comes from, as a setting's. */
   readonly source: string;
+  /** Prefixes that are suspected now, as far as a page has them, and messages to them that enforcing would have saved. */
+  readonly suspected: number;
+  readonly savedMessages: bigint;
 }
 
 interface GuardView {
@@ -30,12 +34,26 @@ function sourceOf(source: string): string {
 /** The mode that holds for the tenant looked at, and where it comes from. */
 export async function readGuard({ context, tenant }: Omit<GuardView, "again">, signal: AbortSignal): Promise<Guard> {
   const asked = { tenant: tenant === "" ? "default" : tenant };
-  const { tenants } = await context.client.listTenants(asked, calling(signal));
+  const [{ tenants }, { suspects }] = await Promise.all([
+    context.client.listTenants(asked, calling(signal)),
+    context.client.listSuspects(asked, calling(signal)),
+  ]);
   const found = tenants[0]?.settings.find(({ name }) => name === "fraud-guard" || name === "fraud_guard");
-  return { mode: found?.value ?? "", source: found?.source ?? "" };
+  const savedMessages = suspects.reduce((sum, each) => sum + each.savedMessages, 0n);
+  return { mode: found?.value ?? "", source: found?.source ?? "", suspected: suspects.length, savedMessages };
 }
 
-export function guardPart({ mode, source }: Guard, view: GuardView): Child {
+/** What enforcing would do, by the numbers that are there. */
+function effectOf({ suspected, savedMessages }: Guard): string {
+  const known =
+    suspected === 0
+      ? "No prefix is suspected now: nothing changes until one is."
+      : `${suspected === 1 ? "One prefix is" : `${suspected} prefixes are`} suspected now, of whose messages enforcing would have saved ${format.count(savedMessages)}.`;
+  return `${known} Sends to a prefix are refused while it is suspected, from the next call on.`;
+}
+
+export function guardPart(guard: Guard, view: GuardView): Child {
+  const { mode, source } = guard;
   const isEnforced = mode === "enforce";
   const { context, tenant, again } = view;
   const set = (wanted: GuardMode, title: string, text: string) =>
@@ -73,18 +91,12 @@ export function guardPart({ mode, source }: Guard, view: GuardView): Child {
                 "Nothing is refused for its prefix any more. What would be is still listed here.",
               ),
             )
-          : button("Enforce", () =>
-              set(
-                GuardMode.ENFORCE,
-                "Enforce?",
-                "Sends to the prefixes that are listed as suspects are refused from the next call on.",
-              ),
-            ),
+          : button("Enforce", () => set(GuardMode.ENFORCE, "Enforce?", effectOf(guard))),
         source === "tenant" &&
-          button("As the operator says", () =>
+          button("Follow the service", () =>
             set(
               GuardMode.UNSPECIFIED,
-              "Follow the operator?",
+              "Follow the service?",
               "The tenant's own setting is removed: OTP_FRAUD_GUARD holds again.",
             ),
           ),

@@ -5,6 +5,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { ask, showOnce } from "../dialog.ts";
+import * as format from "../format.ts";
 import type { PageContext } from "../page.ts";
 import type { Field } from "../parts.ts";
 
@@ -85,12 +86,15 @@ export function rotateKey(context: PageContext, key: ApiKey, again: () => void):
 }
 
 export function revokeKey(context: PageContext, key: ApiKey, again: () => void): void {
-  const { id } = key;
+  const { id, tenant, lastUseTime } = key;
   const name = nameOf(key);
+  const of = tenant === "" ? "all tenants" : `tenant ${tenant}`;
+  const used = lastUseTime === undefined ? "was never used" : `was last used at ${format.time(lastUseTime)}`;
   ask(context, {
     title: `Revoke ${name}?`,
-    text: "It is refused from the next call on. This cannot be undone.",
+    text: `The key ${id} of ${of} ${used}. It is refused from the next call on. This cannot be undone.`,
     doIt: "Revoke it",
+    isDanger: true,
     act: async () => {
       await context.client.revokeApiKey({ id }, calling(context.left));
       context.say(`${name} is revoked.`);

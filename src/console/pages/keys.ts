@@ -4,10 +4,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
-import { make, type Child } from "../dom.ts";
+import { breakable, make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type PageContext } from "../page.ts";
-import { badge, button, load, section, table } from "../parts.ts";
+import { badge, button, load, section } from "../parts.ts";
+import { table } from "../table.ts";
 import { auditLink } from "./audit-link.ts";
 import { createKey, revokeKey, rotateKey } from "./key-dialogs.ts";
 
@@ -22,7 +23,7 @@ export function keySection(context: PageContext, tenant: string): HTMLElement {
         table("API keys", apiKeys, columnsFor(context, fill), "There is no key: whoever is to send needs one."),
     );
   const { part, body } = section(
-    tenant === "" ? "Keys, the latest used first" : `Keys of ${tenant}, the latest used first`,
+    tenant === "" ? "Keys" : `Keys of ${tenant}`,
     may(context, "admin.write") && button("New key", () => createKey(context, tenant, fill)),
   );
   fill();
@@ -31,16 +32,17 @@ export function keySection(context: PageContext, tenant: string): HTMLElement {
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
-    { head: "Name", cell: nameOf },
-    { head: "Kind", cell: ({ kind, app }: ApiKey) => [kind, app && " (app)"] },
-    { head: "Tenant", cell: ({ tenant }: ApiKey) => (tenant === "" ? "all" : tenant) },
+    { head: "Name", cell: nameOf, sortBy: ({ name, id }: ApiKey) => name || id },
+    { head: "Kind", cell: ({ kind, app }: ApiKey) => [kind, app && " (app)"], sortBy: ({ kind }: ApiKey) => kind },
+    { head: "Tenant", cell: tenantOf, sortBy: tenantOf },
     { head: "May", kind: "words" as const, cell: ({ scopes }: ApiKey) => scopes.join(", ") },
-    { head: "From", kind: "words" as const, cell: ({ origins }: ApiKey) => origins.join(", ") },
+    { head: "From", kind: "words" as const, cell: ({ origins }: ApiKey) => breakable(origins.join(", ")) },
     {
       head: "Last used",
-      cell: ({ lastUseTime }: ApiKey) => (lastUseTime === undefined ? "never" : format.time(lastUseTime)),
+      cell: lastUse,
+      sortBy: usedAt,
     },
-    { head: "Ends", kind: "words" as const, cell: (key: ApiKey) => endOf(key, context.now()) },
+    { head: "Ends", cell: (key: ApiKey) => endOf(key, context.now()), sortBy: endsAt },
     {
       head: "Actions",
       cell: (key: ApiKey) =>
@@ -59,6 +61,20 @@ function columnsFor(context: PageContext, again: () => void) {
   ];
 }
 
+/** How old a key is matters where it was never used. */
+function lastUse({ lastUseTime, createTime }: ApiKey): Child {
+  if (lastUseTime !== undefined) return format.time(lastUseTime);
+  return ["never", make("div", { class: "hint" }, `made ${format.time(createTime)}`)];
+}
+
+const tenantOf = ({ tenant }: ApiKey): string => (tenant === "" ? "all" : tenant);
+/** One that was never used comes with the oldest. */
+const usedAt = ({ lastUseTime }: ApiKey) => (lastUseTime === undefined ? 0 : timestampMs(lastUseTime));
+const endsAt = ({ revokeTime, expireTime }: ApiKey) => {
+  const end = revokeTime ?? expireTime;
+  return end && timestampMs(end);
+};
+
 function nameOf({ name, id }: ApiKey): Child {
   return [name, " ", auditLink(id)];
 }
@@ -70,7 +86,7 @@ function hasEnded({ expireTime }: ApiKey, now: number): boolean {
 function endOf(key: ApiKey, now: number): Child {
   const { revokeTime, expireTime, lastRefuseTime } = key;
   // Somebody still has it.
-  const tried = lastRefuseTime && [make("br"), `tried since, ${format.time(lastRefuseTime)}`];
+  const tried = lastRefuseTime && make("div", { class: "hint" }, `tried ${format.time(lastRefuseTime)}`);
   if (revokeTime !== undefined) return [badge("revoked", "bad"), make("br"), format.time(revokeTime), tried];
   if (hasEnded(key, now)) return [badge("ended", "bad"), make("br"), format.time(expireTime), tried];
   return expireTime === undefined ? "never" : [format.time(expireTime), tried];

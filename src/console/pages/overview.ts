@@ -3,7 +3,6 @@
  */
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
-  Dimension,
   Interval,
   type Counts,
   type GetOverviewResponse,
@@ -13,52 +12,76 @@ import { calling } from "../api.ts";
 import { append, make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
-import { facts, filters, load, section, table } from "../parts.ts";
+import { facts, filters, load, section } from "../parts.ts";
 import { plot, type Line } from "../plot.ts";
 import { tenantField } from "../tenant-choice.ts";
+import { groups, groupTable, hasReports, nameOf, type Group, type Summed } from "./groups.ts";
 import { capTable, problemList } from "./problems.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** What one may look at, and in which steps. */
-const periods = [
-  { name: "today", text: "Today, UTC", ms: 0, interval: Interval.HOUR },
-  { name: "24h", text: "24 hours", ms: dayMs, interval: Interval.HOUR },
-  { name: "7d", text: "7 days", ms: 7 * dayMs, interval: Interval.HOUR },
-  { name: "30d", text: "30 days", ms: 30 * dayMs, interval: Interval.DAY },
-  { name: "90d", text: "90 days", ms: 90 * dayMs, interval: Interval.DAY },
-  { name: "400d", text: "400 days", ms: 400 * dayMs, interval: Interval.DAY },
-] as const;
-type Period = (typeof periods)[number];
+/** What one may look at, and in which steps: back from now, or a day or a month of UTC. */
+const periods: readonly Period[] = [
+  { name: "today", text: "Today, UTC", within: dayOf, interval: Interval.HOUR },
+  { name: "24h", text: "24 hours", within: last(dayMs), interval: Interval.HOUR },
+  { name: "7d", text: "7 days", within: last(7 * dayMs), interval: Interval.HOUR },
+  { name: "30d", text: "30 days", within: last(30 * dayMs), interval: Interval.DAY },
+  { name: "90d", text: "90 days", within: last(90 * dayMs), interval: Interval.DAY },
+  { name: "400d", text: "400 days", within: last(400 * dayMs), interval: Interval.DAY },
+  { name: "month", text: "This month, UTC", within: (now) => monthOf(now, 0), interval: Interval.DAY },
+  { name: "last-month", text: "Last month, UTC", within: (now) => monthOf(now, -1), interval: Interval.DAY },
+];
+const usual = "24h";
 
-const groups = [
-  { name: "country", text: "Country", dimension: Dimension.COUNTRY },
-  { name: "provider", text: "Provider", dimension: Dimension.PROVIDER },
-  { name: "channel", text: "Channel", dimension: Dimension.CHANNEL },
-  { name: "tenant", text: "Tenant", dimension: Dimension.TENANT },
-] as const;
-type Group = (typeof groups)[number];
+interface Period {
+  readonly name: string;
+  readonly text: string;
+  readonly interval: Interval;
+  /** Its bounds, in milliseconds since the epoch. Those that end at `now` have whole steps but for the one under way. */
+  readonly within: (now: number, step: number) => Bounds;
+}
+
+interface Bounds {
+  readonly from: number;
+  readonly to: number;
+}
+
+function dayOf(now: number): Bounds {
+  return { from: Math.floor(now / dayMs) * dayMs, to: now };
+}
+
+function last(ms: number): Period["within"] {
+  return (now, step) => ({ from: Math.floor(now / step) * step - ms + step, to: now });
+}
+
+/** The month of an instant, or one that is so many later. */
+function monthOf(now: number, later: number): Bounds {
+  const at = new Date(now);
+  const [year, month] = [at.getUTCFullYear(), at.getUTCMonth() + later];
+  return { from: Date.UTC(year, month), to: Math.min(now, Date.UTC(year, month + 1)) };
+}
 
 export const overview: Page = {
   name: "overview",
   title: "Overview",
   show(into, context) {
     const { query } = context;
+    const [usualPeriod] = periods.filter(({ name }) => name === usual) as [Period];
     const view = {
-      period: periods.find(({ name }) => name === query.get("period")) ?? periods[1],
+      period: periods.find(({ name }) => name === query.get("period")) ?? usualPeriod,
       group: groups.find(({ name }) => name === query.get("by")) ?? groups[0],
       tenant: query.get("tenant") ?? "",
     };
     const { period, group } = view;
-    const sums = section(period.ms === 0 ? period.text : `The last ${period.text}`);
+    const sums = section(period.text.endsWith("UTC") ? period.text : `The last ${period.text}`);
     const wrong = section("What is wrong now");
     const caps = section("Caps of today");
     const course = section(period.interval === Interval.HOUR ? "By the hour" : "By the day");
     const parts = section(`By ${group.text.toLowerCase()}`);
     into.append(choice(context, view), wrong.part, sums.part, caps.part, course.part, parts.part);
 
-    const { from, to } = rangeOf(period, context.now());
+    const { from, to } = period.within(context.now(), stepOf(period));
     const range = { tenant: view.tenant, from: timestampFromMs(from), to: timestampFromMs(to) };
     const grid = gridOf(period, from, to);
     const { interval } = period;
@@ -85,7 +108,7 @@ export const overview: Page = {
         ]);
         caps.body.replaceChildren(capTable(used));
         append(course.body, [coursePlots(answer, grid, context)]);
-        append(parts.body, [groupParts(group, answer, grid, context)]);
+        append(parts.body, [groupParts({ group, tenant: view.tenant, from, to }, answer, grid, context)]);
         return problemList(problems);
       },
     );
@@ -123,22 +146,15 @@ function choice(context: PageContext, { period, group, tenant }: View): HTMLElem
   return place;
 }
 
-/** The whole steps that end with the one under way. */
-function rangeOf({ ms, interval }: Period, now: number): { from: number; to: number } {
-  const step = interval === Interval.HOUR ? hourMs : dayMs;
-  if (ms === 0) return { from: Math.floor(now / dayMs) * dayMs, to: now };
-  return { from: Math.floor(now / step) * step - ms + step, to: now };
+function stepOf({ interval }: Period): number {
+  return interval === Interval.HOUR ? hourMs : dayMs;
 }
 
 /** The beginnings of the steps. */
-function gridOf({ interval }: Period, from: number, to: number): number[] {
-  const step = interval === Interval.HOUR ? hourMs : dayMs;
-  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
-}
-
-/** Where nothing is known of any message, a share would say that none arrived. */
-function hasReports({ delivered, undelivered }: Counts): boolean {
-  return delivered + undelivered > 0n;
+function gridOf(period: Period, from: number, to: number): number[] {
+  const step = stepOf(period);
+  // What ends with a step has none that begins there.
+  return Array.from({ length: Math.floor((to - 1 - from) / step) + 1 }, (_, i) => from + i * step);
 }
 
 function tiles(counts: Counts | undefined): Child {
@@ -202,7 +218,7 @@ function coursePlots({ byTime: rows }: GetOverviewResponse, grid: readonly numbe
     }),
   });
   const number = (value: number) => format.count(value);
-  return make(
+  const plots = make(
     "div",
     { class: "plots" },
     plot(
@@ -247,6 +263,14 @@ function coursePlots({ byTime: rows }: GetOverviewResponse, grid: readonly numbe
     ),
     costPlot(rows, grid, left),
   );
+  return [
+    make(
+      "p",
+      { class: "hint" },
+      format.zone === "UTC" ? "Times are of UTC." : `Times are those of ${format.zone}; days are of UTC.`,
+    ),
+    plots,
+  ];
 }
 
 /** Nothing where no price is known. */
@@ -267,22 +291,21 @@ function costPlot(rows: readonly StatsRow[], grid: readonly number[], left: Abor
 }
 
 function groupParts(
-  group: Group,
+  summed: Summed,
   { byGroup, lines: told }: GetOverviewResponse,
   grid: readonly number[],
-  { left }: PageContext,
+  context: PageContext,
 ): Child {
+  const { group } = summed;
   const keyOf = (row: StatsRow) => row[group.name];
-  const nameOf = (key: string) => (key === "" ? "none" : group.name === "country" ? format.country(key) : key);
   const rows = byGroup.toSorted((a, b) => Number((b.counts?.asked ?? 0n) - (a.counts?.asked ?? 0n)));
   const asked = new Map(told.map((row) => [`${startOf(row)} ${keyOf(row)}`, Number(row.counts?.asked ?? 0n)]));
   const ofLines = new Set(told.map(keyOf));
   const shown = rows.map(keyOf).filter((key) => ofLines.has(key));
-  const lines = shown.map((key) => ({ label: nameOf(key), values: grid.map((at) => asked.get(`${at} ${key}`) ?? 0) }));
-  const number = (valueOf: (counts: Counts) => Child) => ({
-    kind: "number" as const,
-    cell: ({ counts }: StatsRow) => (counts === undefined ? format.dash : valueOf(counts)),
-  });
+  const lines = shown.map((key) => ({
+    label: nameOf(group, key),
+    values: grid.map((at) => asked.get(`${at} ${key}`) ?? 0),
+  }));
   return [
     shown.length > 0 &&
       plot(
@@ -293,25 +316,9 @@ function groupParts(
           format: format.count,
           step: 1,
         },
-        left,
+        context.left,
       ),
-    table(
-      `Sums by ${group.text.toLowerCase()}`,
-      rows,
-      [
-        { head: group.text, cell: (row) => nameOf(keyOf(row)) },
-        { head: "Sends", ...number((counts) => format.count(counts.asked)) },
-        { head: "Verified", ...number((counts) => format.share(counts.verified, counts.asked)) },
-        { head: "Messages", ...number((counts) => format.count(counts.messages)) },
-        {
-          head: "Delivered",
-          ...number((counts) => (hasReports(counts) ? format.share(counts.delivered, counts.messages) : format.dash)),
-        },
-        { head: "Half verified in", ...number((counts) => format.duration(counts.verifyTimeP50)) },
-        { head: "Cost", ...number((counts) => format.money(counts.cost)) },
-      ],
-      "Nothing was asked for in this period.",
-    ),
+    groupTable(rows, summed, context),
   ];
 }
 

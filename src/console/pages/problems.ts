@@ -4,7 +4,8 @@
 import { Problem_Severity, type CapUse, type Problem } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { make } from "../dom.ts";
 import * as format from "../format.ts";
-import { badge, table } from "../parts.ts";
+import { badge } from "../parts.ts";
+import { table } from "../table.ts";
 
 export function problemList(problems: readonly Problem[]): HTMLElement {
   if (problems.length === 0) return make("p", { class: "empty" }, "Nothing is known to be wrong.");
@@ -76,7 +77,7 @@ export function capTable(caps: readonly CapUse[]): HTMLElement {
           }),
       },
       { head: "Share", kind: "number", cell: ({ used, max }) => format.share(used, max) },
-      { head: "Of", kind: "number", cell: (cap) => `${told(cap.used, cap)} of ${told(cap.max, cap)}` },
+      { head: "Amount", kind: "number", cell: (cap) => `${told(cap.used, cap)} of ${told(cap.max, cap)}` },
     ],
     "Nothing that has a cap was sent today. Caps are set by OTP_DAILY_MESSAGE_CAP and otpd tenants set.",
   );

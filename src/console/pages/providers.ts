@@ -7,7 +7,8 @@ import { ask, show } from "../dialog.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
-import { badge, button, facts, load, section, table } from "../parts.ts";
+import { badge, button, facts, load, section } from "../parts.ts";
+import { table } from "../table.ts";
 
 export const providers: Page = {
   name: "providers",
@@ -52,23 +53,34 @@ function byChannel(all: readonly Provider[], context: PageContext, again: () => 
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
-    { head: "Provider", cell: ({ name, order }: Provider) => (order === 0 ? name : `${order}. ${name}`) },
+    {
+      head: "Provider",
+      cell: ({ name, order }: Provider) => (order === 0 ? name : `${order}. ${name}`),
+      sortBy: placeOf,
+    },
     {
       head: "State",
       cell: stateOf,
     },
-    { head: "Calls", kind: "number" as const, cell: ({ calls }: Provider) => format.count(calls) },
+    {
+      head: "Calls",
+      kind: "number" as const,
+      cell: ({ calls }: Provider) => format.count(calls),
+      sortBy: ({ calls }: Provider) => Number(calls),
+    },
     {
       head: "Failed",
       kind: "number" as const,
       cell: ({ calls, failures }: Provider) =>
         calls === 0n ? format.dash : `${format.count(failures)} (${format.share(failures, calls)})`,
+      sortBy: ({ calls, failures }: Provider) => shareOf(failures, calls),
     },
     {
       head: "Half, 99 of 100 within",
       kind: "number" as const,
       cell: ({ latencyP50, latencyP99 }: Provider) =>
         latencyP50 === undefined ? format.dash : `${format.duration(latencyP50)}, ${format.duration(latencyP99)}`,
+      sortBy: ({ latencyP99 }: Provider) => latencyP99 && format.secondsOf(latencyP99),
     },
     {
       head: "Failover",
@@ -82,14 +94,16 @@ function columnsFor(context: PageContext, again: () => void) {
       kind: "number" as const,
       cell: ({ messages, share }: Provider) =>
         messages === 0n ? format.count(0) : `${format.count(messages)} (${format.percent(share)})`,
+      sortBy: ({ messages }: Provider) => Number(messages),
     },
     {
       head: "Delivered",
       kind: "number" as const,
       cell: ({ messages, delivered }: Provider) => format.share(delivered, messages),
+      sortBy: ({ messages, delivered }: Provider) => shareOf(delivered, messages),
     },
     { head: "Cost", kind: "number" as const, cell: ({ cost }: Provider) => format.money(cost) },
-    { head: "Per message", kind: "number" as const, cell: perMessage },
+    { head: "Per message", kind: "number" as const, cell: perMessage, sortBy: priceOf },
     {
       head: "Actions",
       cell: (provider: Provider): Child => {
@@ -107,9 +121,19 @@ function stateOf({ breakerOpen, order }: Provider): Child {
   return breakerOpen ? badge("left alone: it failed too often", "bad") : badge("is called", "good");
 }
 
-function perMessage({ cost, messages }: Provider): string {
-  if (cost === undefined || cost.currency === "" || messages === 0n) return format.dash;
-  return format.amount(Number(cost.micros) / 1e6 / Number(messages), cost.currency);
+/** The order tried; what is not configured now comes last. */
+const placeOf = ({ order }: Provider) => (order === 0 ? undefined : order);
+const shareOf = (part: bigint, of: bigint) => (of === 0n ? undefined : Number(part) / Number(of));
+
+function priceOf({ cost, messages }: Provider): number | undefined {
+  return cost === undefined || cost.currency === "" || messages === 0n
+    ? undefined
+    : Number(cost.micros) / 1e6 / Number(messages);
+}
+
+function perMessage(provider: Provider): string {
+  const price = priceOf(provider);
+  return price === undefined ? format.dash : format.price(price, provider.cost?.currency ?? "");
 }
 
 function tryOne({ name, channel }: Provider, context: PageContext, again: () => void): void {

@@ -14,7 +14,8 @@ import { ask, show } from "../dialog.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type PageContext } from "../page.ts";
-import { badge, button, facts, load, section, table, type Field } from "../parts.ts";
+import { badge, button, facts, load, section, type Field } from "../parts.ts";
+import { table } from "../table.ts";
 import { stateBadge } from "./state-badge.ts";
 
 export function showStory(into: HTMLElement, context: PageContext, ref: string): void {
@@ -151,18 +152,18 @@ function actionsOn(
   return buttons;
 }
 
+/** A number, whole or masked, and whose it is. */
+type NumberOf = Pick<VerificationSummary, "phone" | "tenant">;
+
 /** What is done to a number needs it whole: where it is masked here, it is typed. */
-function wholeNumber({ phone }: VerificationSummary): readonly Field[] {
+function wholeNumber({ phone }: NumberOf): readonly Field[] {
   const hint = `It is ${phone} here: type it as the user gave it.`;
   const asked = { name: "phone", label: "The whole number", type: "tel", isRequired: true, hint } as const;
   return phone.includes("•") ? [asked] : [];
 }
 
 /** The number that something is done to; throws where another than this request's was typed. */
-function numberMeant(
-  { phone }: VerificationSummary,
-  { phone: typed = phone }: Readonly<Record<string, string>>,
-): string {
+function numberMeant({ phone }: NumberOf, { phone: typed = phone }: Readonly<Record<string, string>>): string {
   const number = typed.replaceAll(/[ ().-]/g, "");
   const isThis = number.length === phone.length && [...phone].every((each, i) => each === "•" || each === number[i]);
   if (!isThis) throw new Error(`That is not the number of this request, which is ${phone}.`);
@@ -196,11 +197,13 @@ function reset(v: VerificationSummary, context: PageContext): void {
   });
 }
 
-function erase(v: VerificationSummary, context: PageContext): void {
+/** Erases a number with one tenant, or with all where `tenant` is empty. */
+export function erase(v: NumberOf, context: PageContext): void {
   const { tenant } = v;
   ask(context, {
     title: `Erase ${v.phone}?`,
-    text: "All that is stored of it is deleted: verifications, messages and events that wait. This cannot be undone. Backups and logs are not touched.",
+    isDanger: true,
+    text: `All that is stored of it with ${tenant === "" ? "any tenant" : tenant} is deleted: verifications, messages and events that wait. This cannot be undone. Backups and logs are not touched.`,
     doIt: "Erase it",
     fields: wholeNumber(v),
     act: async (values) => {

@@ -87,6 +87,7 @@ export function disableTenant(context: PageContext, id: string, again: () => voi
     title: `Disable ${id}?`,
     text: "Its keys are refused from the next call on, and nothing of it is sent any more. Nothing is deleted.",
     doIt: "Disable it",
+    isDanger: true,
     act: async () => {
       await context.client.disableTenant({ id }, calling(context.left));
       context.say(`${id} is disabled.`);

@@ -3,15 +3,16 @@
  */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { VerificationSummary } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { State } from "../../../gen/otp/v1/otp_service_pb.ts";
+import { Delivery, State } from "../../../gen/otp/v1/otp_service_pb.ts";
 import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
-import { badge, filters, load, pager, section, table } from "../parts.ts";
+import { badge, button, filters, load, pager, section } from "../parts.ts";
+import { table } from "../table.ts";
 import { tenantField } from "../tenant-choice.ts";
 import { stateBadge } from "./state-badge.ts";
-import { showStory } from "./story.ts";
+import { erase, showStory } from "./story.ts";
 
 const states = [
   ["", "All"],
@@ -36,7 +37,7 @@ export const verification: Page = {
     const ref = context.query.get("ref");
     if (ref !== null && ref !== "") return showStory(into, context, ref);
     const choice = make("div", {});
-    const found = section("Found");
+    const found = section("Results");
     into.append(choice, found.part);
     const search = (values: Search) => {
       latest = values;
@@ -73,7 +74,11 @@ export const verification: Page = {
               : []),
           ],
           "Search",
-          search,
+          (values) => {
+            search(values);
+            // There is one at most, and its story is what is asked for.
+            if (kindOf(values) === "ref") context.go(linkTo((values["what"] ?? "").slice(0, refChars)));
+          },
         ),
     );
     search(latest);
@@ -89,6 +94,7 @@ function showFound(into: HTMLElement, context: PageContext, values: Search, page
         ? { verifications: [], nextPageToken: "" }
         : await context.client.findVerifications({ ...requestOf(values), pageToken }, calling(signal)),
     ({ verifications, nextPageToken }) => [
+      kindOf(values) === "phone" && may(context, "admin.write") && numberTools(context, values),
       table("Verifications", verifications, columns, emptySentence(values, nextPageToken)),
       pager(pageToken, nextPageToken, (token) => showFound(into, context, values, token)),
     ],
@@ -97,10 +103,11 @@ function showFound(into: HTMLElement, context: PageContext, values: Search, page
 
 const whenEmpty = {
   all: "No verification is stored for this.",
-  phone: `Nothing matches. First digits are looked for when they are ${prefixDigitsMax} at most. What is past its retention is gone.`,
+  phone: `No verification of this number is stored. What is past its retention is gone. First digits of numbers are ${prefixDigitsMax} at most.`,
   prefix: "Nothing matches in the 24 hours looked through: give From or Before for others.",
   ref: "Nothing matches. What is past its retention is gone.",
-  neither: "A number begins with + and its country code, such as +31612345678. A request_id has 22 characters.",
+  neither:
+    "A number begins with + and its country code, such as +31612345678. A request_id has 22 characters, of which the first 12 do.",
 };
 
 function emptySentence(values: Search, next: string): string {
@@ -144,12 +151,26 @@ const columns = [
   { head: "Number", cell: ({ phone }: VerificationSummary) => phone },
   { head: "Country", cell: ({ country }: VerificationSummary) => format.country(country) },
   { head: "State", cell: ({ state }: VerificationSummary) => stateBadge(state) },
+  { head: "Delivery", cell: ({ delivery }: VerificationSummary) => format.enumWord(Delivery, delivery) },
   { head: "Channel", cell: ({ channel }: VerificationSummary) => channel },
-  { head: "Codes", kind: "number" as const, cell: ({ attempts }: VerificationSummary) => attempts },
+  { head: "Codes typed", kind: "number" as const, cell: ({ attempts }: VerificationSummary) => attempts },
   { head: "Purpose", cell: ({ purpose }: VerificationSummary) => purpose },
   { head: "Tenant", cell: ({ tenant, test }: VerificationSummary) => [tenant, test && [" ", badge("test")]] },
 ];
 
+/** What can be done with the number that was searched for, also where no verification of it is left. */
+function numberTools(context: PageContext, values: Search): HTMLElement {
+  const phone = numberIn(values) ?? "";
+  const tenant = values["tenant"] ?? "";
+  return make(
+    "div",
+    { class: "buttons" },
+    button("Erase this number", () => erase({ phone, tenant }, context), "danger"),
+  );
+}
+
+const linkTo = (ref: string) => `verification?ref=${encodeURIComponent(ref)}`;
+
 function link(ref: string): Child {
-  return make("a", { attributes: { href: `#/verification?ref=${encodeURIComponent(ref)}` } }, ref);
+  return make("a", { attributes: { href: `#/${linkTo(ref)}` } }, ref);
 }

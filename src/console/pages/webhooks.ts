@@ -1,14 +1,15 @@
 /**
  * Webhooks: endpoints that are told of events, and how they take them.
  */
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Webhook } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { ask, show, showOnce } from "../dialog.ts";
-import { make, type Child } from "../dom.ts";
+import { breakable, make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
-import { attempt, badge, button, facts, load, section, table } from "../parts.ts";
+import { attempt, badge, button, facts, load, section } from "../parts.ts";
+import { table } from "../table.ts";
 import { auditLink } from "./audit-link.ts";
 
 const hourMs = 3_600_000;
@@ -47,29 +48,40 @@ function columnsFor(context: PageContext, again: () => void) {
       head: "Endpoint",
       kind: "words" as const,
       cell: ({ url, id, createTime }: Webhook) => [
-        url,
+        breakable(url),
         make("br"),
         auditLink(id),
         make("div", { class: "hint" }, `made ${format.time(createTime)}`),
       ],
+      sortBy: ({ url }: Webhook) => url,
     },
-    { head: "Tenant", cell: ({ tenant }: Webhook) => tenant },
+    { head: "Tenant", cell: ({ tenant }: Webhook) => tenant, sortBy: ({ tenant }: Webhook) => tenant },
     {
       head: "Told of",
       kind: "words" as const,
-      cell: ({ types }: Webhook) => (types.length === 0 ? "all" : types.join(", ")),
+      cell: ({ types }: Webhook) => (types.length === 0 ? "all" : breakable(types.join(", "))),
     },
-    { head: "State", kind: "words" as const, cell: stateOf },
-    { head: "Waiting", cell: waitingFor },
-    { head: "Last answer", cell: answerOf },
+    { head: "State", cell: stateOf, sortBy: urgencyOf },
+    { head: "Waiting", cell: waitingFor, sortBy: ({ waiting }: Webhook) => Number(waiting) },
+    { head: "Last answer", kind: "words" as const, cell: answerOf, sortBy: triedAt },
     { head: "Secrets", kind: "number" as const, cell: ({ secrets }: Webhook) => secrets },
     { head: "Actions", cell: (webhook: Webhook) => may(context, "admin.write") && actionsOn(webhook, context, again) },
   ];
 }
 
+const triedAt = ({ lastTryTime }: Webhook) => lastTryTime && timestampMs(lastTryTime);
+/** What is disabled comes before what fails, and both before what takes events. */
+const urgencyOf = ({ disableTime, failingSinceTime }: Webhook) =>
+  disableTime !== undefined ? 2 : Number(failingSinceTime !== undefined);
+
 function stateOf({ disableTime, disableReason, failingSinceTime }: Webhook) {
   if (disableTime !== undefined)
-    return [badge(`disabled: ${disableReason}`, "bad"), make("br"), format.time(disableTime)];
+    return [
+      badge(`disabled: ${disableReason}`, "bad"),
+      make("br"),
+      format.time(disableTime),
+      disableReason === "failing" && make("div", { class: "hint" }, "Enable it once a test is taken."),
+    ];
   if (failingSinceTime !== undefined)
     return [badge("failing", "warn"), make("br"), `since ${format.time(failingSinceTime)}`];
   return badge("takes events", "good");
@@ -99,7 +111,7 @@ function answerOf({ lastTryTime, lastStatus, lastDetail }: Webhook): Child {
 
 function actionsOn(webhook: Webhook, context: PageContext, again: () => void): HTMLElement {
   const { id, disableTime, failingSinceTime, waiting } = webhook;
-  const test: HTMLButtonElement = button("Test", () => void attempt(context, test, () => tryOne(context, id)));
+  const test: HTMLButtonElement = button("Test", () => void attempt(context, test, () => tryOne(context, id, again)));
   const enable = (words: string) => {
     const pressed: HTMLButtonElement = button(
       words,
@@ -118,6 +130,7 @@ function actionsOn(webhook: Webhook, context: PageContext, again: () => void): H
             title: "Disable this endpoint?",
             text: "It is told of nothing more, and what is due for it while it is disabled is dropped.",
             doIt: "Disable it",
+            isDanger: true,
             act: async () => {
               await context.client.disableWebhook({ id }, calling(context.left));
               again();
@@ -136,12 +149,13 @@ function actionsOn(webhook: Webhook, context: PageContext, again: () => void): H
   );
 }
 
-async function tryOne(context: PageContext, id: string): Promise<void> {
+async function tryOne(context: PageContext, id: string, again: () => void): Promise<void> {
   const { ok, status, detail, duration } = await context.client.testWebhook({ id }, calling(context.left));
+  again();
   show(
     ok ? "It took the test event" : "It did not take the test event",
     facts([
-      ["Status", status === 0 ? format.dash : status],
+      ["Answer", status === 0 ? "none" : `HTTP ${status}`],
       ["Took", format.duration(duration)],
       ["Why", detail === "" ? format.dash : detail],
     ]),
@@ -189,6 +203,7 @@ function remove({ id, url }: Webhook, context: PageContext, again: () => void): 
     title: "Remove this endpoint?",
     text: `${url} is told of nothing more, and what waits for it is gone.`,
     doIt: "Remove it",
+    isDanger: true,
     act: async () => {
       await context.client.removeWebhook({ id }, calling(context.left));
       again();

@@ -91,6 +91,7 @@ export function createTestTelemetry(observed: Observation[]): Telemetry {
 }
 
 export interface KeyOptions {
+  readonly name?: string;
   readonly scopes?: readonly Scope[];
   readonly expireMs?: number | null;
   readonly tenant?: string;
