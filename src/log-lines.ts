@@ -12,9 +12,12 @@ export interface LogLines {
   written(): Promise<void>;
 }
 
-/** Lines are written together: at so many characters, or after `waitMs`. A write for each line is a tenth of a call. */
+/**
+ * Lines are written together: at so many characters, or after `waitMs`. A write for each line is a tenth of a call, and
+ * each write wakes a thread beside this one.
+ */
 const togetherChars = 16_000;
-const waitMs = 50;
+const waitMs = 250;
 /** Characters that wait at most. Lines beyond them are dropped and counted. */
 const waitingCharsMax = 4_194_304;
 /** A full pipe is tried again after this. */
