@@ -117,6 +117,24 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
   });
 
+  test("blocks a prefix, and says since when it is", async () => {
+    await open("Fraud");
+    await page.getByRole("button", { name: "Block", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Prefix or number").fill("+3161234");
+    await page.keyboard.press("Enter");
+    const list = page.getByRole("region", { name: "Table: Entries of the lists" });
+    await list.getByText("blocked").waitFor();
+    expect(await list.getByRole("columnheader").allInnerTexts()).toEqual([
+      "Prefix",
+      "Says",
+      "Note",
+      "Since",
+      "Actions",
+    ]);
+    await list.getByRole("button", { name: "Unblock +3161234" }).click();
+    await page.getByText("No destination is blocked or allowed.").waitFor();
+  });
+
   test("shows what was done between two times", async () => {
     await open("Audit");
     const rows = page.getByRole("region", { name: "Table: Audit" }).locator("tbody tr");

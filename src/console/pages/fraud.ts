@@ -369,6 +369,7 @@ function listTable(caption: string, destinations: readonly Destination[], view: 
       { head: "Prefix", cell: ({ prefix }) => make("code", {}, prefix) },
       { head: "Says", cell: ({ blocked }) => (blocked ? badge("blocked", "bad") : badge("allowed", "good")) },
       { head: "Note", kind: "words", cell: ({ note }) => note || format.dash },
+      { head: "Since", cell: ({ createTime }) => format.time(createTime) },
       {
         head: "Actions",
         cell: ({ prefix, tenant, blocked }) =>

@@ -87,7 +87,7 @@ function columnsFor(context: PageContext, again: () => void) {
       cell: ({ takenOver, passedOver }: Provider) =>
         takenOver === 0n && passedOver === 0n
           ? format.dash
-          : `${format.count(takenOver)} taken over, ${format.count(passedOver)} passed by`,
+          : [`${format.count(takenOver)} taken over`, make("br"), `${format.count(passedOver)} passed by`],
     },
     {
       head: "Messages",
