@@ -25,6 +25,8 @@ export function createAdminClient(csrf: string): AdminClient {
   };
   const transport = createConnectTransport({
     baseUrl: location.origin,
+    // An overview of 400 days has 680 KB of JSON, and 62 KB so.
+    useBinaryFormat: true,
     interceptors: [withToken],
     fetch: (input, init) => fetch(input, { ...init, credentials: "same-origin", redirect: "error" }),
   });

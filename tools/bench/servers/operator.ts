@@ -7,7 +7,8 @@
  * Told "begin" over IPC it goes round, and opens a page at the soonest so long after the one before as a person in a hurry
  * does. "end" answers with what each page took since, once every page was opened at least once.
  */
-import { Dimension, Interval, TenantView } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { fromJson, toBinary, type JsonValue } from "@bufbuild/protobuf";
+import { AdminService, Dimension, Interval, TenantView } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { State } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { LivedIn } from "../drive/lived-in.ts";
 
@@ -20,7 +21,8 @@ export type OperatorOptions = Omit<LivedIn, "url" | "key" | "rows"> & {
 /** What each page took in milliseconds, where it was answered, and how often it was not. */
 export type Took = Readonly<Record<string, { readonly ms: readonly number[]; readonly failed: number }>>;
 
-type Call = readonly [rpc: string, message: object];
+type Fields = Readonly<Record<string, JsonValue>>;
+type Call = readonly [rpc: string, message: Fields];
 
 const options = JSON.parse(process.argv[2] ?? "{}") as OperatorOptions;
 const { port, adminKeys, phone, ref, tenant, smallTenant, oldestMs, oldestEntryMs, filledMs, paceMs } = options;
@@ -32,13 +34,18 @@ const middle = (from: number) => Math.floor((from + filledMs) / 2);
 /** The tenants to choose from, which most pages ask for. */
 const tenants: Call = ["ListTenants", { view: TenantView.BASIC, pageSize: 1_000 }];
 
-const overview = (days: number, interval: Interval, groupBy: Dimension, more: object = {}): Call[] => {
+/** Sums are kept for 400 days: of a period that begins so far back there is none before. */
+const keptDays = 400;
+const overview = (days: number, interval: Interval, groupBy: Dimension, more: Fields = {}): Call[] => {
   const now = Date.now();
-  const asked = { from: iso(now - days * 24 * hourMs + hourMs), to: iso(now), ...more };
-  return [tenants, ["GetOverview", { ...asked, interval, groupBy }]];
+  const fromMs = now - days * 24 * hourMs + hourMs;
+  const asked: Call = ["GetOverview", { from: iso(fromMs), to: iso(now), ...more, interval, groupBy }];
+  if (2 * days > keptDays) return [tenants, asked];
+  const before = { from: iso(fromMs - (now - fromMs)), to: iso(fromMs), ...more, groupBy: [groupBy] };
+  return [tenants, asked, ["GetStats", before]];
 };
-const find = (asked: object = {}): Call[] => [tenants, ["FindVerifications", asked]];
-const audit = (asked: object = {}): Call[] => [tenants, ["ListAudit", asked]];
+const find = (asked: Fields = {}): Call[] => [tenants, ["FindVerifications", asked]];
+const audit = (asked: Fields = {}): Call[] => [tenants, ["ListAudit", asked]];
 
 const { HOUR, DAY } = Interval;
 const { COUNTRY, PROVIDER, TENANT } = Dimension;
@@ -87,14 +94,17 @@ let turn = 0;
 
 async function call([rpc, message]: Call): Promise<void> {
   turn += 1;
+  const method = AdminService.methods.find(({ name }) => name === rpc);
+  if (method === undefined) throw new Error(`no RPC is named ${rpc}`);
   const response = await fetch(`${base}/otp.admin.v1.AdminService/${rpc}`, {
     method: "POST",
     // Several operators: one may not ask as often.
-    headers: { "content-type": "application/json", authorization: `Bearer ${adminKeys[turn % adminKeys.length]}` },
-    body: JSON.stringify(message),
+    // As the console asks.
+    headers: { "content-type": "application/proto", authorization: `Bearer ${adminKeys[turn % adminKeys.length]}` },
+    body: toBinary(method.input, fromJson(method.input, message)),
   });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${rpc} answered ${response.status} ${text}`);
+  const answer = Buffer.from(await response.arrayBuffer());
+  if (!response.ok) throw new Error(`${rpc} answered ${response.status} ${answer.toString()}`);
 }
 
 async function getFile(path: string): Promise<void> {
