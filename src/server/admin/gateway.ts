@@ -26,12 +26,12 @@ import type { Pages, Shared } from "../rpc/gateway.ts";
 import { fromText, notText } from "../rpc/frames.ts";
 import { allowing, createRouter, pathOf, type Routed, type Router } from "../rpc/routes.ts";
 import { createShortRefusals, type RefuseShortly } from "../rpc/short-refusals.ts";
-import { createTurnAway, type TurnAway } from "../rpc/turn-away.ts";
+import { createTurnAway, inOwnSize, type TurnAway } from "../rpc/turn-away.ts";
 import { createAnswerUnreadable } from "../rpc/unreadable.ts";
 import { createRefuseUnserved } from "../rpc/unserved.ts";
 import { forOperators, lacking, type Asker } from "./asker.ts";
 import type { AdminHandlers } from "./handlers.ts";
-import { refuseCall, statusOf, type AdminRefusal, type AdminResult } from "./refusal.ts";
+import { bodyBytesMax, refuseCall, statusOf, type AdminRefusal, type AdminResult } from "./refusal.ts";
 import { adminRpcs, type AdminRpc } from "./rpcs.ts";
 import { createAdminRpcs, type AdminCall, type AdminRpcs } from "./service.ts";
 
@@ -71,8 +71,6 @@ export interface LoggedCall {
   readonly requestRef?: string | undefined;
 }
 
-/** A message has lists of settings in it at most, of which texts are the longest: 32 KiB. */
-const bodyBytesMax = 65_536;
 /** A sign-in is a token. */
 const pageBodyBytesMax = 1_024;
 const deadlineMs = 15_000;
@@ -108,7 +106,12 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
   const { system, onFault, onTurnedAway } = options;
   const newId = () => randomText(system, callIdBytes);
   const rpcs = createAdminRpcs(options.handlers, bodyBytesMax, onFault);
-  const turnAway = createTurnAway(newId, onTurnedAway);
+  const saying = createTurnAway(newId, onTurnedAway);
+  const turnAwayBeyond =
+    (bytesMax: number): TurnAway =>
+    (request, response, refusal, more) =>
+      saying(request, response, inOwnSize(refusal, bytesMax), more);
+  const turnAway = turnAwayBeyond(bodyBytesMax);
   const places = new Places(callsMax);
   const deadlines = createDeadlines(deadlineMs);
   const door = createDoor(doorLimits);
@@ -124,7 +127,7 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
     pages: options.pages?.({
       places,
       door,
-      turnAway,
+      turnAway: turnAwayBeyond(pageBodyBytesMax),
       deadlines,
       ownAddressOf: (request) => options.ownAddressOf(options.addressOf(request).text),
       bodyBytesMax: pageBodyBytesMax,

@@ -11,6 +11,10 @@ import { jsonOptions } from "../rpc/decoding.ts";
 import { errorDomain, errorOn, httpStatus, refusalOn, toConnectError } from "../rpc/errors.ts";
 import { frameOf } from "../rpc/frames.ts";
 import type { Routed } from "../rpc/routes.ts";
+import { inOwnSize } from "../rpc/turn-away.ts";
+
+/** A message has lists of settings in it at most, of which texts are the longest: 32 KiB. */
+export const bodyBytesMax = 65_536;
 
 const ownReasons = {
   NOT_FOUND: { code: Code.NotFound, http: 404, sentence: "There is nothing of this name." },
@@ -63,7 +67,7 @@ function isOwnRefusal(refusal: AdminRefusal): refusal is OwnRefusal {
 
 /** A refusal as Connect's error, with its details. */
 export function adminError(refusal: AdminRefusal): ConnectError {
-  if (!isOwnRefusal(refusal)) return toConnectError(refusal);
+  if (!isOwnRefusal(refusal)) return toConnectError(inOwnSize(refusal, bodyBytesMax));
   const { reason, field } = refusal;
   const { code, sentence } = ownReasons[reason];
   const message = refusal.message ?? sentence;
@@ -88,7 +92,7 @@ export function refuseCall(
     const body = frameOf(endOfStream, Buffer.from(JSON.stringify({ error })));
     return { status: 200, headers: { "content-type": type }, body };
   }
-  if (!isOwnRefusal(refusal)) return refusalOn(surface, type, refusal);
+  if (!isOwnRefusal(refusal)) return refusalOn(surface, type, inOwnSize(refusal, bodyBytesMax));
   return errorOn({ surface, type, status: ownReasons[refusal.reason].http }, adminError(refusal));
 }
 

@@ -33,7 +33,7 @@ import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { gather, isClosed, write } from "../http/response.ts";
 import { asText, fromText, notText, streamedAsText, unwrap } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
-import type { TurnAway } from "./turn-away.ts";
+import { inOwnSize, type TurnAway } from "./turn-away.ts";
 
 export interface OpenRpcsOptions {
   readonly routes: (router: ConnectRouter) => void;
@@ -152,12 +152,6 @@ export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "t
 }
 
 const empty = new Uint8Array();
-
-/** Says of what is too large how much may come here: the reason's own sentence is about calls of OtpService. */
-function inOwnSize(refusal: Refusal, bytesMax: number): Refusal {
-  if (refusal.reason !== "BODY_TOO_LARGE") return refusal;
-  return { ...refusal, message: `The body is larger than ${bytesMax / 1024} KiB.` };
-}
 
 /** Why the one message cannot be read. Connect would call some of it a fault of ours, for which balancers take an instance out. */
 function whyUnreadable(

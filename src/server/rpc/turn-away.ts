@@ -35,3 +35,9 @@ export function createTurnAway(newId: () => string, onTurnedAway?: (request: Tur
     onTurnedAway?.({ id, reason, status, method, path: pathOf(request), ...why });
   };
 }
+
+/** Says of what is too large how much may come here: the reason's own sentence is about calls of OtpService. */
+export function inOwnSize(refusal: Refusal, bytesMax: number): Refusal {
+  if (refusal.reason !== "BODY_TOO_LARGE") return refusal;
+  return { ...refusal, message: `The body is larger than ${bytesMax / 1_024} KiB.` };
+}

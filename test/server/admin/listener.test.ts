@@ -1,6 +1,7 @@
 /**
  * The operators' listener: where it is, whom it answers, and that it is apart from the callers' one.
  */
+import { gzipSync } from "node:zlib";
 import { request as httpRequest } from "node:http";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
@@ -66,6 +67,23 @@ describe("refuses", () => {
     const answer = await askAdmin(world.adminUrl, "GetSession", {}, of);
     expect(answer.status).toBe(401);
     expect(answer.text).toContain(reason);
+  });
+
+  test.each([
+    ["by its length, before its key is looked at", bearing("otp_admin_x"), (body: string) => body],
+    ["in pieces", undefined, (body: string) => new Blob([body]).stream()],
+    ["unpacked", { "content-encoding": "gzip" }, (body: string) => gzipSync(body)],
+  ])("a message of more than it takes, %s, and says how much that is", async (_, headers, sent) => {
+    const message = JSON.stringify({ tenant: "a".repeat(70_000) });
+    const asking: RequestInit & { duplex: "half" } = {
+      method: "POST",
+      headers: { ...bearing(key), "content-type": "application/json", ...headers },
+      body: sent(message),
+      duplex: "half",
+    };
+    const answer = await fetch(`${world.adminUrl}${sessionPath}`, asking);
+    expect(answer.status).toBe(413);
+    expect(await answer.text()).toContain("larger than 64 KiB");
   });
 
   test("an admin key at the callers' port", async () => {
