@@ -79,7 +79,7 @@ describe.skipIf(lacks("the console over 100,000 verifications", "chromium"))(
       const page = await open();
       const { wrong, look } = lookingAt(page);
       await search(page, "+31699999999");
-      await look("nothing-found", ["Nothing matches."]);
+      await look("nothing-found", ["No verification of this number is stored."]);
       await goTo(page, "verification?ref=AAAAAAAAAAAA");
       await look("no-such-verification", ["No request with this id is stored"]);
       await goTo(page, "audit?actor=user%3Anobody");
