@@ -61,6 +61,22 @@ export const boundsMutants: readonly Mutant[] = [
     suites: ["test/service/callers/api-keys.test.ts"],
   },
   {
+    name: "pages' keys are remembered with callers'",
+    breaks: "whoever copies a page's key, and spells it in many ways, makes every caller's calls dearer",
+    place: "src/service/callers/known-headers.ts#createKnownHeaders",
+    text: `      const known = isReadable ? readable : secret;`,
+    replacement: `      const known = secret;`,
+    suites: ["test/service/callers/known-headers.test.ts"],
+  },
+  {
+    name: "white space is matched from each place on",
+    breaks: "two connections of white space as a key have everybody wait for seconds",
+    place: "src/otp/keys/api-key.ts#hasKey",
+    text: `!/^(?:bearer)?$/i.test(header.trim())`,
+    replacement: `!/^\\s*(?:bearer)?\\s*$/i.test(header)`,
+    suites: ["test/otp/keys/api-key.test.ts"],
+  },
+  {
     name: "every key was valid lately",
     breaks: "a crowd with wrong keys goes before everybody's first call",
     place: "src/service/callers/key-check.ts#createKeyCheck",

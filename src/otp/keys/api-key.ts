@@ -119,9 +119,12 @@ export interface PresentedKey<Kind extends WordedKind = KeyKind> {
   readonly digest: Uint8Array;
 }
 
-/** True where `Authorization` names any key, whatever it is worth. Pure. */
+/**
+ * True where `Authorization` names any key, whatever it is worth. Not by a pattern of white space: with 12,000 no-break spaces
+ * before a letter, which HTTP takes and no parser trims, that took 0.1 s. Pure.
+ */
 export function hasKey(header: string | undefined): header is string {
-  return header !== undefined && !/^\s*(?:bearer)?\s*$/i.test(header);
+  return header !== undefined && !/^(?:bearer)?$/i.test(header.trim());
 }
 
 /**

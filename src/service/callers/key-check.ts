@@ -15,6 +15,7 @@ import { ok, type Result } from "../../otp/reason.ts";
 import type { Instant } from "../../system.ts";
 import { createCallLimit, unlimited } from "./call-limits.ts";
 import { createExpiryMap } from "./expiry-map.ts";
+import { createKnownHeaders } from "./known-headers.ts";
 
 /** The use of a key is recorded at most this often, and so is that it was tried in vain: that key costs no more. */
 const lastUseEveryMs = 60_000;
@@ -22,9 +23,6 @@ const lastUseEveryMs = 60_000;
 const seenValidMs = 300_000;
 /** So many of those are remembered. */
 const seenValidMax = 10_000;
-/** Headers whose keys are remembered, and their characters: a key has 68 at most, with its scheme. */
-const headersMax = 4_096;
-const headerCharsMax = 128;
 
 /** A key that a header brought, and the name that its digest gives it. */
 interface NamedKey<Kind extends WordedKind> extends PresentedKey<Kind> {
@@ -73,8 +71,7 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   /** Until when a key counts as seen valid, by its digest. */
   const seenValid = createExpiryMap(seenValidMax);
   const record = createRecorder(onFault);
-  /** What was read out of headers: to read one again would take a twentieth of a call. */
-  const known = new Map<string, Result<NamedKey<Kind>>>();
+  const known = createKnownHeaders<Result<NamedKey<Kind>>>();
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
 
@@ -107,7 +104,7 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
       const judged = await lookUp(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
       if (!judged.ok) failures.take(addressOf().name);
-      else if (remembered === undefined) remember(known, header, presented);
+      else if (remembered === undefined) known.remember(header, presented, isReadable(presented.value.kind));
       return judged;
     }
     const others = lookUps.get(name) ?? 0;
@@ -161,12 +158,4 @@ function readKey<Kind extends WordedKind>(header: string, kinds: readonly Kind[]
   const presented = parseKey(header, kinds);
   if (!presented.ok) return presented;
   return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
-}
-
-/** Only of a valid key: strangers must not drive out what callers brought. */
-function remember<Key>(known: Map<string, Key>, header: string, key: Key): void {
-  if (header.length > headerCharsMax) return;
-  const [oldest] = known.keys();
-  if (known.size >= headersMax && oldest !== undefined) known.delete(oldest);
-  known.set(header, key);
 }
