@@ -51,6 +51,7 @@ export function createView(root: ShadowRoot) {
     make("slot", { name: "done" }),
   );
   const announcer = make("p", { id: "announcer", class: "unseen", role: "status", "aria-live": "polite" });
+  let announcing: ReturnType<typeof setTimeout> | undefined;
   const sections = [phone.phoneSection, code.codeSection, done];
   for (const section of sections) section.hidden = true;
   root.append(stepList, ...sections, announcer);
@@ -80,10 +81,11 @@ export function createView(root: ShadowRoot) {
       }
     },
 
-    /** Has a screen reader say a sentence, also if it is the same as before. */
+    /** Has a screen reader say a sentence in place of any before, also if it is the same. */
     announce(sentence: string) {
+      clearTimeout(announcing);
       announcer.textContent = "";
-      setTimeout(() => (announcer.textContent = sentence), 50);
+      announcing = setTimeout(() => (announcer.textContent = sentence), 50);
     },
   };
 }
