@@ -2,6 +2,7 @@
  * Pages that look up what anybody may bring, as the console's sign-in does: a few at a time, addresses in turn, and never in
  * the place of a call.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { ok } from "../../src/otp/reason.ts";
 import type { ConsoleOptions } from "../../src/server/admin/console-cookie.ts";
@@ -90,9 +91,10 @@ test("beside a connection that asks for as many as may wait, its address's next 
     frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * streams++ + 1, headersTo("/session"));
   const askFor = (count: number) => crowd.write(...Array.from({ length: count }, asking));
   crowd.write(preface, settings());
-  // As many as are begun in a turn.
+  // As many as are begun in a turn, and so many more in another.
   askFor(looksMax / 2);
   await looked("crowd", looksMax / 2);
+  await nextTurn();
   askFor(looksMax / 2);
   await looked("crowd", looksMax);
   // 16 of these wait.

@@ -102,7 +102,7 @@ describe("until its handshake is done, a connection that waits for its turn is r
     await nextTurn();
     socket.write(hello.subarray(10));
     await later();
-    expect([begun(), wire.piecesAhead, wire.bytesWaiting, wire.bytesRead]).toEqual([0, 2, 305, 0]);
+    expect([begun(), wire.ahead.pieces, wire.bytesWaiting, wire.bytesRead]).toEqual([0, 2, 305, 0]);
     wire.goOn();
     // Comes when it may go on, and before it does.
     socket.write(record(content, 5));
@@ -118,7 +118,7 @@ describe("until its handshake is done, a connection that waits for its turn is r
     expect(begun()).toBe(0);
     socket.write(hello);
     await later();
-    expect([begun(), wire.piecesAhead, handed]).toEqual([1, 0, [hello]]);
+    expect([begun(), wire.ahead.pieces, handed]).toEqual([1, 0, [hello]]);
   });
 
   test("whoever is told to stop again before it is handed anything waits for the next turn", async () => {
@@ -167,7 +167,7 @@ describe("until its handshake is done, a connection that waits for its turn is r
       socket.write(Buffer.from([byte]));
       await nextTurn();
     }
-    expect([wire.piecesAhead, socket.isPaused()]).toEqual([8, true]);
+    expect([wire.ahead.pieces, socket.isPaused()]).toEqual([8, true]);
     wire.goOn();
     await later();
     expect(Buffer.concat(handed)).toEqual(hello);

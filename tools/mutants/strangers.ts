@@ -144,7 +144,7 @@ export const strangerMutants: readonly Mutant[] = [
     name: "records of a byte for a byte",
     breaks: "eight connections of TLS at full rate keep everybody waiting for seconds",
     place: "src/server/listener/connection.ts#costOf",
-    text: `(pieces + ofWire) * pieceBytes`,
+    text: `(pieces + piecesAhead + (wire?.records ?? 0)) * pieceBytes`,
     replacement: `pieces * pieceBytes`,
     suites: ["test/server/records.test.ts"],
   },

@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { Response } from "./exchange.ts";
+import type { Untold } from "./tell-apart.ts";
 import type { Wire } from "./wire.ts";
 
 export interface Connection {
@@ -13,6 +14,8 @@ export interface Connection {
   socket: Socket;
   /** What TLS reads, if there is TLS. */
   readonly wire: Wire | undefined;
+  /** What has read it in cleartext until it was known what it speaks. */
+  untold: Untold | undefined;
   /** Whether it is a trusted proxy's, and carries calls of many. */
   readonly isProxys: boolean;
   session: ServerHttp2Session | undefined;
@@ -50,6 +53,14 @@ export interface Connection {
   bytesReadInTurns: number;
 }
 
+/** What reads a connection ahead of its turn, and TLS always. */
+export function readerOf({ wire, untold }: Connection): Wire | Untold | undefined {
+  return wire ?? (untold?.ahead.isOver === true ? undefined : untold);
+}
+
+/** What reads a new connection: over TLS its wire. */
+export type NewcomerReader = Partial<Pick<Connection, "wire" | "untold">>;
+
 /** What a connection may send beyond its calls at once, in bytes. */
 const creditMax = 524_288;
 
@@ -64,6 +75,7 @@ export function createConnection(
   return {
     socket,
     wire,
+    untold: undefined,
     isProxys,
     session: undefined,
     lastTick,
@@ -109,9 +121,9 @@ export const droppedStreamBytes = 4_096;
 const pieceBytes = 512;
 
 /** What a connection has cost so far, in bytes: those on the wire, and more for each piece in which they came. */
-function costOf({ socket, wire, pieces }: Connection): number {
-  const ofWire = wire === undefined ? 0 : wire.records + wire.piecesAhead;
-  return (wire ?? socket).bytesRead + (pieces + ofWire) * pieceBytes;
+function costOf({ socket, wire, untold, pieces }: Connection): number {
+  const piecesAhead = (wire ?? untold)?.ahead.pieces ?? 0;
+  return (wire ?? socket).bytesRead + (pieces + piecesAhead + (wire?.records ?? 0)) * pieceBytes;
 }
 
 /** Charges a connection for what it has sent since it was charged last, and tells how much that was. */

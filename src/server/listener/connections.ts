@@ -27,6 +27,7 @@ import {
   isSpentOn,
   moveTo,
   type Connection,
+  type NewcomerReader,
 } from "./connection.ts";
 import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
@@ -34,7 +35,6 @@ import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor, trailerBytes } from "./holdings.ts";
 import type { Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
-import type { Wire } from "./wire.ts";
 
 /** When a connection has to go, in milliseconds; precise to a tick, and never early. */
 export interface ConnectionLimits {
@@ -74,8 +74,8 @@ export interface CallUnderWay {
 }
 
 export interface Connections {
-  /** Takes a new connection into the book, or destroys it and says false where there is no room. TLS has a wire below it. */
-  opened(socket: Socket, wire?: Wire): boolean;
+  /** Takes a new connection into the book, or destroys it and says false where there is no room. */
+  opened(socket: Socket, by: NewcomerReader): boolean;
   /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
   secured(socket: Socket | undefined, secure: Socket): void;
   /** Notes that a connection has brought something, of any size, or so many chunks within that. Cuts it where that was too much. */
@@ -162,7 +162,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
-    opened: (socket, wire) => takeIn(book, socket, wire),
+    opened: takeIn.bind(undefined, book),
     secured: secured.bind(undefined, book),
     brought(socket, chunks) {
       const connection = bySocket.get(socket);
@@ -246,7 +246,7 @@ function allowedTicks(limits: ConnectionLimits, { hasBroughtKey, hasBroughtReque
   return inTicks(limits, isRetiring ? Math.min(ms, lastAnswerMs) : ms);
 }
 
-function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
+function takeIn(book: Book, socket: Socket, { wire, untold }: NewcomerReader): boolean {
   const { limits, bySocket, strangers, held, pace, tick } = book;
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
@@ -254,6 +254,7 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
   const address = limits.ownAddressOf(socket.remoteAddress);
   const isProxys = limits.isProxy(socket.remoteAddress);
   const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread, isProxys);
+  connection.untold = untold;
   bySocket.set(socket, connection);
   held.opened(connection);
   strangers.add(connection, address);

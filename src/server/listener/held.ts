@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";
 import { stopwatchMs } from "../../system.ts";
-import type { Connection } from "./connection.ts";
+import { readerOf, type Connection } from "./connection.ts";
 import type { Response } from "./exchange.ts";
 import { destroy, drop } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
@@ -58,7 +58,7 @@ const http1ConnectionBytes = 4_096;
 const http2ConnectionBytes = 40_960;
 /** What a request over HTTP/2 leaves behind beside its headers. */
 const http2LeftBytes = 2_048;
-/** Of a handshake that waits for its turn so much is not counted: a hello, of whom many callers may wait at once. */
+/** Of what is read ahead of a turn so much is not counted: a first message, of whom many callers may wait at once. */
 const helloBytes = 2_048;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
@@ -101,13 +101,13 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
    */
   function note(connection: Connection): void {
     const { socket, wire } = connection;
-    const { readableLength } = socket;
-    const isHandshake = wire !== undefined && !wire.isHandshakeDone;
-    const bytesRead = isHandshake ? wire.bytesRead : socket.bytesRead;
+    const reader = readerOf(connection);
+    const isAhead = reader?.ahead.isOver === false;
+    const bytesRead = isAhead ? (wire?.bytesRead ?? 0) : socket.bytesRead;
     const unasked = Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
-    const waiting = Math.max(0, (wire?.bytesWaiting ?? 0) - (isHandshake ? helloBytes : 0));
+    const waiting = Math.max(0, (reader?.bytesWaiting ?? 0) - (isAhead ? helloBytes : 0));
     // What is not parsed yet may have come with requests that are.
-    const bytes = Math.max(unasked, readableLength) + waiting + bytesOfTls(connection);
+    const bytes = Math.max(unasked, isAhead ? 0 : socket.readableLength) + waiting + bytesOfTls(connection);
     if (bytes === connection.bytesNoted) return;
     add(connection, bytes - connection.bytesNoted);
     connection.bytesNoted = bytes;

@@ -141,7 +141,8 @@ export function createLine(): Line {
   };
 }
 
-function addressOf({ holder }: Connection): string {
+/** Whose turn a connection's is: an address, and of IPv6 the first 48 bits. */
+export function addressOf({ holder }: Connection): string {
   return holder.replace(/^((?:[\da-f]{1,4}:){3})[\da-f]{1,4}::\/64$/, "$1");
 }
 

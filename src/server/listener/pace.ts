@@ -15,8 +15,9 @@
  * As long as callers with a key have calls under way, strangers rest after each turn that they made long (strangers-rest.ts).
  * Newcomers, of whom a caller's new connection is one, rest only after a turn that they made long themselves.
  */
-import type { Connection } from "./connection.ts";
+import { readerOf, type Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
+import { createEndedAhead } from "./ended-ahead.ts";
 import { createLine, type Line } from "./line.ts";
 import { handleOf } from "./reading.ts";
 import { createRest } from "./strangers-rest.ts";
@@ -87,6 +88,10 @@ export function createPace(clock: Clock = realClock): Pace {
   const reading = new Set<Connection>();
   /** Those of them that have cost something in this turn. */
   const active = new Set<Connection>();
+  /** Those that are read from ahead of their turn, and how much that was in this one. */
+  const ahead = new Set<Connection>();
+  let bytesAhead = 0;
+  const ended = createEndedAhead();
   const newcomers: Queue = { line: createLine(), resumed: resumedMin };
   const others: Queue = { line: createLine(), resumed: resumedMin };
   /** Whose turn it was last. */
@@ -115,6 +120,7 @@ export function createPace(clock: Clock = realClock): Pace {
     wasBusy ||= cost >= turnCostMax;
     cost = 0;
     costLater = 0;
+    bytesAhead = 0;
     if (nobodyWaits()) return void (hasTaken = false);
     if (isLong) whoseWasLong = whose;
     const whoseNext = restMs === 0 ? [newcomers, others] : !isLong && whoseWasLong === others ? [newcomers] : [];
@@ -166,20 +172,35 @@ export function createPace(clock: Clock = realClock): Pace {
   function stop(connection: Connection): void {
     reading.delete(connection);
     active.delete(connection);
-    if (connection.wire === undefined) handleOf(connection.socket)?.readStop();
-    else connection.wire.stop();
+    const reader = readerOf(connection);
+    if (reader === undefined) handleOf(connection.socket)?.readStop();
+    else reader.stop();
+    if (reader?.ahead.isOver === false) {
+      ahead.add(connection);
+      if (reader.ahead.hasEnded) ended.add(connection);
+    }
     plan();
   }
 
   function resume(connection: Connection, line: Line): void {
     const run = line.remove(connection);
     reading.add(connection);
-    connection.wire?.goOn();
+    ahead.delete(connection);
+    ended.remove(connection);
+    readerOf(connection)?.goOn();
     const handle = handleOf(connection.wire?.socket ?? connection.socket);
     const isPastSocket = connection.session !== undefined && connection.wire === undefined;
     // Where HTTP/1 or TLS have enough for now, they start again by themselves.
     if (isPastSocket || handle?.reading === true) handle?.readStart();
     if (run !== undefined) goOnNow(run);
+  }
+
+  /** What waits is held, and a thousand may send at once: then it stays with the system until their turns. */
+  function cameAhead(bytes: number): void {
+    bytesAhead += bytes;
+    if (bytesAhead < turnCostMax) return;
+    for (const each of ahead) readerOf(each)?.ahead.rest();
+    ahead.clear();
   }
 
   function goOnNow(run: () => void): void {
@@ -207,6 +228,11 @@ export function createPace(clock: Clock = realClock): Pace {
   return {
     opened(connection) {
       hasTaken = true;
+      const reader = readerOf(connection);
+      if (reader !== undefined) {
+        reader.ahead.onCame = cameAhead;
+        reader.ahead.onEnded = () => ended.add(connection);
+      }
       newcomers.line.addFresh(connection);
       stop(connection);
     },

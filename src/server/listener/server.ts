@@ -256,7 +256,8 @@ function cleartext(connections: Connections, listeners: Listeners, limits: Serve
   http1.on("checkExpectation", listeners.onExpectation);
   http1.on("clientError", listeners.onUnreadable);
   http1.on("connect", listeners.onConnect);
-  tellApart(http1, listeners.takeHttp2, listeners.takePiecewise, connections);
+  const { takeHttp2, takePiecewise } = listeners;
+  tellApart(http1, takeHttp2, takePiecewise, (socket, untold) => connections.opened(socket, { untold }));
   return http1;
 }
 
@@ -288,7 +289,7 @@ function secure(
       wire.on("data", () => connections.brought(its.socket));
     });
     const its = { socket, wire };
-    connections.opened(socket, wire);
+    connections.opened(socket, { wire });
   });
   const takeHttp1 = takeListener(server, "secureConnection");
   server.on("secureConnection", (socket) => {

@@ -4,11 +4,11 @@
  * one of 16 KiB, and the content goes on to HTTP/2 unseen too.
  *
  * TLS takes 35 KB of a connection from its beginning on, so it begins when a connection has its turn and has sent something.
- * Until the handshake is done, a connection that waits for its turn is read from all the same, as far as a little goes: nothing
- * else tells that its client has left, and those who have are not to wait with those who are there.
+ * Until the handshake is done, a connection that waits for its turn is read from all the same, as far as a little goes (ahead.ts).
  */
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
+import { Ahead, bytesAheadMax } from "./ahead.ts";
 import { recordsPerHandshake } from "./certificate.ts";
 import { handleOf } from "./reading.ts";
 
@@ -22,13 +22,9 @@ const handshakeType = 22;
 /** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
 const roomBytes = 16_384;
 
-/** What is read ahead of a connection's turn. A hello is a record at most. */
-const keptBytesMax = recordHeadBytes + 16_384;
-/** And in how many pieces: to read these takes as long as to take the connection. */
-const piecesAheadMax = 8;
-
 export class Wire extends Duplex {
   readonly socket: Socket;
+  readonly ahead: Ahead;
   /** What TLS was handed so far: bytes, and records as far as their heads were seen. A handshake's count for many. */
   bytesRead = 0;
   records = 0;
@@ -37,19 +33,15 @@ export class Wire extends Duplex {
   /** What has come of the latest record's head, and what is to come of its content. */
   #headBytes = 0;
   #contentBytesDue = 0;
-  #isStopped = false;
   #isFull = false;
   /** For how many the next record of a handshake counts. Our key has to work for the first one. */
   #handshakeRecords: number;
   /** Has TLS take the wire, until it does. */
   #begin: (() => void) | undefined;
-  #isHandshakeDone: boolean;
   /** What has come and is not handed over yet. */
   #kept: Buffer[] = [];
   #bytesKept = 0;
   #hasEnded = false;
-  /** In how many pieces something has come ahead of its turn so far. */
-  piecesAhead = 0;
 
   /** Takes over a socket that nobody reads from yet. `begin` has TLS take the wire; without it that is done by whoever makes it. */
   constructor(socket: Socket, handshakeRecords = recordsPerHandshake, begin?: () => void) {
@@ -58,7 +50,8 @@ export class Wire extends Duplex {
     this.socket = socket;
     this.#handshakeRecords = handshakeRecords;
     this.#begin = begin;
-    this.#isHandshakeDone = begin === undefined;
+    this.ahead = new Ahead(() => this.#stopReading());
+    if (begin === undefined) this.ahead.end();
     socket.on("data", (chunk: Buffer) => this.#came(chunk));
     socket.on("end", () => this.#ended());
     socket.on("close", () => this.destroy());
@@ -72,22 +65,20 @@ export class Wire extends Duplex {
   }
 
   get isHandshakeDone(): boolean {
-    return this.#isHandshakeDone;
+    return this.ahead.isOver;
   }
 
   handshakeDone(): void {
-    this.#isHandshakeDone = true;
-    if (this.#isStopped) this.#stopReading();
+    this.ahead.end();
   }
 
   /** Hands nothing over until told to go on. Reads no more either, but ahead of a handshake's turn. */
   stop(): void {
-    this.#isStopped = true;
-    if (this.#isHandshakeDone) this.#stopReading();
+    this.ahead.stop();
   }
 
   goOn(): void {
-    this.#isStopped = false;
+    this.ahead.goOn();
     this.#handOverOrRead();
   }
 
@@ -109,17 +100,15 @@ export class Wire extends Duplex {
   }
 
   #came(chunk: Buffer): void {
-    if (this.#kept.length === 0 && (this.#isHandshakeDone || !this.#isStopped)) this.#takeOrBegin(chunk);
+    if (this.#kept.length === 0 && (this.isHandshakeDone || !this.ahead.isStopped)) this.#takeOrBegin(chunk);
     else this.#cameAhead(chunk);
   }
 
   #cameAhead(chunk: Buffer): void {
     this.#keep(chunk);
-    this.piecesAhead += 1;
-    const isMuch = this.#bytesKept > keptBytesMax;
     // Nobody has so much to say before he is answered; behind his last word of the handshake he may.
-    if (isMuch && this.#begin !== undefined) this.destroy();
-    else if (isMuch || this.piecesAhead >= piecesAheadMax) this.#stopReading();
+    if (this.#bytesKept > bytesAheadMax && this.#begin !== undefined) this.destroy();
+    else this.ahead.came(this.#bytesKept);
   }
 
   #keep(chunk: Buffer): void {
@@ -128,7 +117,7 @@ export class Wire extends Duplex {
   }
 
   #handOver(): void {
-    if (this.#isStopped || this.#isFull || this.destroyed || this.#kept.length === 0) return;
+    if (this.ahead.isStopped || this.#isFull || this.destroyed || this.#kept.length === 0) return;
     const kept = Buffer.concat(this.#kept);
     this.#kept = [];
     this.#bytesKept = 0;
@@ -147,7 +136,7 @@ export class Wire extends Duplex {
   #ended(): void {
     this.#hasEnded = true;
     // Without a handshake no answer can ever be written.
-    if (this.#isHandshakeDone) this.#tellEnd();
+    if (this.isHandshakeDone) this.#tellEnd();
     else this.destroy();
   }
 
@@ -158,8 +147,8 @@ export class Wire extends Duplex {
 
   #take(chunk: Buffer): void {
     for (let at = 0; at < chunk.length && !this.destroyed;) {
-      if (this.#isStopped || this.#isFull) {
-        if (this.#isHandshakeDone || this.#isFull) this.socket.pause();
+      if (this.ahead.isStopped || this.#isFull) {
+        if (this.isHandshakeDone || this.#isFull) this.socket.pause();
         this.#keep(at === 0 ? chunk : chunk.subarray(at));
         return;
       }
@@ -197,7 +186,7 @@ export class Wire extends Duplex {
 
   override _read(): void {
     this.#isFull = false;
-    if (!this.#isStopped) this.#handOverOrRead();
+    if (!this.ahead.isStopped) this.#handOverOrRead();
   }
 
   #noteRoom({ length }: Buffer): void {

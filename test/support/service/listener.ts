@@ -234,8 +234,8 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       session.on("ping", () => (pinged += 1));
       connections.upgraded(socket, session);
     },
-    opened(socket, wire) {
-      const isTaken = connections.opened(socket, wire);
+    opened(socket, by) {
+      const isTaken = connections.opened(socket, by);
       socket.once("close", changed);
       changed();
       return isTaken;
