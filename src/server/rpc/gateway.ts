@@ -299,7 +299,7 @@ async function perform(
   }
   const onLate = () => giveUp(call, "the deadline has passed");
   const timeoutMs = timeoutMsOf(request, routed.surface, deadlineMs);
-  if (timeoutMs === 0) return refuseOn(routed, call, noTime);
+  if (timeoutMs < 1) return refuseOn(routed, call, noTime);
   const timer = timeoutMs < deadlineMs ? setTimeout(onLate, timeoutMs) : undefined;
   if (timer === undefined) way.deadlines.begin(onLate);
   try {
@@ -313,7 +313,7 @@ async function perform(
 const empty = new Uint8Array();
 /** A text that would be sent, and nobody would hear of. */
 const noTime = refuse("DEADLINE", {
-  message: "The deadline is 0, so the call was not begun. It had no effect.",
+  message: "The deadline is less than 1 ms, so the call was not begun. It had no effect.",
 }).refusal;
 
 /** What the headers are enough to refuse. Whoever is let in has a place from then on. */
