@@ -131,7 +131,7 @@ process.exit(failed.length > 0 ? 1 : 0);
 
 /** What was measured so far. */
 function report(): string {
-  return [heading(), ...[...tables, verdicts(figures)].map(markdown)].join("\n\n");
+  return [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
 }
 
 /** Where and when it was measured, and what else the machine did. */
