@@ -47,6 +47,17 @@ test("nor do those with each of whom it stands still, as long as it would withou
   book.taken = Number.POSITIVE_INFINITY;
 });
 
+test("and where each has it stand still for a third of a second, it ends within seconds all the same", async () => {
+  const listener = new EventEmitter();
+  const untilQuiet = createUntilQuiet(listener as Server);
+  const book = takeConnections(listener, Number.POSITIVE_INFINITY, 300);
+  await untilQuiet();
+  // Twenty steps were 40 to 60 of these, 12 to 18 s.
+  expect(book.taken).toBeLessThan(30);
+  listener.removeAllListeners();
+  book.taken = Number.POSITIVE_INFINITY;
+});
+
 /** Opens 40 connections, and prints how many the system has taken. */
 const opening = `
   let opened = 0;
@@ -77,4 +88,24 @@ test("strangers who are never read from do not hold it up", async () => {
     return 1;
   });
   expect(asked).toBeLessThan(60);
+});
+
+test("nor do those who make each step last for a third of a second", async () => {
+  let asked = 0;
+  await untilRead(() => {
+    asked += 1;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+    return 1;
+  });
+  expect(asked).toBeLessThan(15);
+});
+
+test("a process that stood still once, for however long, still reads what had come meanwhile", async () => {
+  let asked = 0;
+  await untilRead(() => {
+    asked += 1;
+    if (asked === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+    return asked < 15 ? 1 : 0;
+  });
+  expect(asked).toBeGreaterThan(15);
 });

@@ -14,6 +14,35 @@ const stepsMax = 200;
 const patienceMs = 1_500;
 const readingPatienceMs = 1_000;
 const leastSteps = 20;
+/** Where strangers make each of these last, as on a machine with little time for us, they are fewer. */
+const busyMsMax = 4_000;
+const readingBusyMsMax = 2_000;
+
+/** Counts steps, and what they took. */
+function beginSteps() {
+  const beganMs = stopwatchMs();
+  let count = 0;
+  let tookMs = 0;
+  let longestMs = 0;
+  return {
+    ended() {
+      const nowMs = stopwatchMs() - beganMs;
+      longestMs = Math.max(longestMs, nowMs - tookMs);
+      tookMs = nowMs;
+      count += 1;
+    },
+    get count() {
+      return count;
+    },
+    get tookMs() {
+      return tookMs;
+    },
+    /** Without the longest of them: a process that stood still once was not busy meanwhile. */
+    get busyMs() {
+      return tookMs - longestMs;
+    },
+  };
+}
 
 /**
  * Makes the wait for connections that the system has for us: a turn of the event loop takes one of them and reads from those
@@ -23,13 +52,14 @@ export function createUntilQuiet(listener: Server): () => Promise<void> {
   let connectionsTaken = 0;
   listener.prependListener("connection", () => (connectionsTaken += 1));
   return async () => {
-    const beganMs = stopwatchMs();
-    const most = () => (stopwatchMs() - beganMs < patienceMs ? stepsMax : leastSteps);
-    for (let quiet = 0, steps = 0; quiet < quietSteps && steps < most(); steps += 1) {
+    const steps = beginSteps();
+    const most = () => (steps.tookMs < patienceMs ? stepsMax : leastSteps);
+    for (let quiet = 0; quiet < quietSteps && steps.count < most() && steps.busyMs < busyMsMax;) {
       const taken = connectionsTaken;
       await sleep(stepMs);
       await nextTurn();
       await nextTurn();
+      steps.ended();
       quiet = taken === connectionsTaken ? quiet + 1 : 0;
     }
   };
@@ -49,18 +79,15 @@ export function takeFewer(listener: Server): void {
  * it last too long: whose turn has come is read from in the next step at the earliest. Returns how long that was, in milliseconds.
  */
 export async function untilRead(waiting: () => number): Promise<number> {
-  const beganMs = stopwatchMs();
-  const tookMs = () => stopwatchMs() - beganMs;
-  for (
-    let quiet = 0, steps = 0;
-    quiet < quietSteps && (steps < leastSteps || tookMs() < readingPatienceMs);
-    steps += 1
-  ) {
+  const steps = beginSteps();
+  const isPatient = () => steps.count < leastSteps || steps.tookMs < readingPatienceMs;
+  for (let quiet = 0; quiet < quietSteps && isPatient() && steps.busyMs < readingBusyMsMax;) {
     await sleep(stepMs);
     await nextTurn();
     quiet = waiting() === 0 ? quiet + 1 : 0;
+    steps.ended();
   }
-  return tookMs();
+  return steps.tookMs;
 }
 
 /** Runs `act` after `ms` in steps, unless `over` is aborted before. */
