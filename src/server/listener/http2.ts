@@ -72,9 +72,21 @@ export function createHttp2(
   const proxys = serverOf(proxysOptions);
   return (socket) => {
     const server = connections.isProxys(socket) ? proxys : own;
-    server.once("session", (session: ServerHttp2Session) => connections.upgraded(socket, session));
+    server.once("session", (session: ServerHttp2Session) => {
+      readForLiving(socket, session);
+      connections.upgraded(socket, session);
+    });
     server.emit("connection", socket);
   };
+}
+
+/**
+ * Hands a session what came before it for as long as it lives. Node reads that from the socket a step later, and ends the process
+ * where the session is gone by then, as where room was made for others.
+ */
+function readForLiving(socket: Socket, session: ServerHttp2Session): void {
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number): unknown => (session.destroyed ? null : read(size));
 }
 
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
