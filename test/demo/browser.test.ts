@@ -41,9 +41,6 @@ function expectError(field: "phone" | "code", sentence: string | RegExp): Promis
   return page.locator(`#${field}-error`, { hasText: sentence }).waitFor();
 }
 
-/** After so long a sentence is said, unless another is to be. */
-const sayingMs = 50;
-
 /** What a screen reader was told, up to the last of these, is these. */
 async function expectAnnounced(sentences: string[]): Promise<void> {
   // The last may be gone from the page by now: a form that was reset says nothing.
@@ -187,8 +184,8 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     expect(await resend.getAttribute("aria-disabled")).toBe("true");
     await resend.press("Enter");
 
-    await page.clock.runFor(30_000);
-    await page.clock.runFor(sayingMs);
+    // And until it is said, lest what follows is said instead.
+    await page.clock.runFor(30_050);
     expect(await page.locator("#waits").innerText()).toMatch(/^Send again\s+Expires/);
     expect(await page.locator("#expiry").textContent()).toBe("9:30");
     // To the server no time has passed.
@@ -197,8 +194,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     await page.locator("#resend-due", { hasText: "in 0:30" }).waitFor();
 
     demo.system.advance(30_000);
-    await page.clock.runFor(30_000);
-    await page.clock.runFor(sayingMs);
+    await page.clock.runFor(30_050);
     await resend.press("Enter");
     await page.clock.resume();
     expect(await codeIn(message(1))).toBe(await codeIn(message(0)));
