@@ -241,7 +241,7 @@ export class Flow {
     this.#keeper.forget();
     this.#askPhone();
     // What was said of the code that is gone stays to be read otherwise.
-    this.#view.announce("");
+    this.#view.hush();
     this.#view.phone.value = "";
     // As if it had been emptied by hand.
     this.#view.phone.dispatchEvent(new Event("input"));

@@ -51,7 +51,7 @@ export function createView(root: ShadowRoot) {
     make("slot", { name: "done" }),
   );
   const announcer = make("p", { id: "announcer", class: "unseen", role: "status", "aria-live": "polite" });
-  let announcing: ReturnType<typeof setTimeout> | undefined;
+  let hushes = 0;
   const sections = [phone.phoneSection, code.codeSection, done];
   for (const section of sections) section.hidden = true;
   root.append(stepList, ...sections, announcer);
@@ -81,11 +81,19 @@ export function createView(root: ShadowRoot) {
       }
     },
 
-    /** Has a screen reader say a sentence in place of any before, also if it is the same. */
+    /** Has a screen reader say a sentence, also if it is the same as before. */
     announce(sentence: string) {
-      clearTimeout(announcing);
+      const hushesBefore = hushes;
       announcer.textContent = "";
-      announcing = setTimeout(() => (announcer.textContent = sentence), 50);
+      setTimeout(() => {
+        if (hushes === hushesBefore) announcer.textContent = sentence;
+      }, 50);
+    },
+
+    /** Has it say nothing, nor what was still to be said. */
+    hush() {
+      hushes += 1;
+      announcer.textContent = "";
     },
   };
 }
