@@ -50,8 +50,7 @@ export function createView(root: ShadowRoot) {
     doneTitle,
     make("slot", { name: "done" }),
   );
-  const announcer = make("p", { id: "announcer", class: "unseen", role: "status", "aria-live": "polite" });
-  let hushes = 0;
+  const { announcer, announce, hush } = createAnnouncer();
   const sections = [phone.phoneSection, code.codeSection, done];
   for (const section of sections) section.hidden = true;
   root.append(stepList, ...sections, announcer);
@@ -62,6 +61,8 @@ export function createView(root: ShadowRoot) {
     ...code,
     doneTitle,
     announcer,
+    announce,
+    hush,
 
     /** Says everything that stands still in a language. */
     speak({ words, language }: Speech) {
@@ -80,6 +81,14 @@ export function createView(root: ShadowRoot) {
         else mark.removeAttribute("aria-current");
       }
     },
+  };
+}
+
+function createAnnouncer() {
+  const announcer = make("p", { id: "announcer", class: "unseen", role: "status", "aria-live": "polite" });
+  let hushes = 0;
+  return {
+    announcer,
 
     /** Has a screen reader say a sentence, also if it is the same as before. */
     announce(sentence: string) {
