@@ -85,8 +85,10 @@ export function createHttp2(
  * where the session is gone by then, as where room was made for others.
  */
 function readForLiving(socket: Socket, session: ServerHttp2Session): void {
-  const read = socket.read.bind(socket);
-  socket.read = (size?: number): unknown => (session.destroyed ? null : read(size));
+  const { read } = socket;
+  socket.read = (size?: number): unknown => (session.destroyed ? null : read.call(socket, size));
+  // Behind that step. Whoever ends is noticed by reading on, also where the session is gone.
+  process.nextTick(() => (socket.read = read));
 }
 
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
