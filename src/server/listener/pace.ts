@@ -5,7 +5,7 @@
  * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
  *
  * Whatever else it does, a turn takes one of the connections that wait to be taken, and those wait in one line of the
- * system's, whoever opened them. So they come first as long as there are some: none is read from before, and whoever
+ * system's, whoever opened them. So they come first as long as there are some: none has its turn before, and whoever
  * made such a turn long waits with them. Then those that wait are read from (line.ts), but only a few while there are
  * more to take: it is better that they wait here, by their addresses. Those that have not asked for anything yet have
  * lines of their own, and every second turn: a key is shown with a request, a handshake takes two or three reads before
@@ -31,9 +31,9 @@ export interface Pace {
   cost(connection: Connection, bytes: number): void;
   /** Runs what goes on with what a connection has sent, in a turn of its own. */
   goOn(connection: Connection, run: () => void): void;
-  /** Whether a connection is not read from until its turn comes. */
+  /** Whether a connection waits for its turn. */
   isWaiting(connection: Connection): boolean;
-  /** How many that have not asked for anything yet are not read from until their turn comes. */
+  /** How many that have not asked for anything yet wait for their turn. */
   newcomersWaiting(): number;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
