@@ -49,6 +49,6 @@ test.each([
   await listener.answered(calls ? 1 : 0);
   client.write(frame(frameType.goaway, 0, 0, Buffer.alloc(8)));
   client.socket.end();
-  await listener.open(0);
+  await expect(listener.open(0)).resolves.toBeUndefined();
   await listener.stop(0);
 });
