@@ -3,6 +3,8 @@ import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createPipelines } from "../../src/server/listener/pipeline.ts";
 
@@ -88,4 +90,23 @@ test("a request that breaks off when nobody listens to it any more ends nothing 
   const request = requestOn(socket);
   pipelines.began(request);
   expect(() => request.emit("error", new Error("aborted"))).not.toThrow();
+});
+
+test("a request is held no longer than until its answer was taken, though its connection stays", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const socket = new PassThrough();
+  socket.on("data", () => {});
+  const pipelines = createPipelines(16, { brought: () => {}, goOn: () => {} });
+  pipelines.take(socket as unknown as Socket);
+  const begin = () => {
+    const request = Object.assign(requestOn(socket), { complete: true });
+    pipelines.began(request)?.();
+    return new WeakRef(request);
+  };
+  const request = begin();
+  await endOfTurn();
+  collect();
+  expect(request.deref()).toBeUndefined();
+  expect(socket.destroyed).toBe(false);
 });

@@ -138,6 +138,8 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     },
     ended() {
       underWay -= 1;
+      // Kept until the next one it would live long enough to cost a collection of the whole heap.
+      if (underWay === 0 && last?.complete === true) last = undefined;
       if (runLast !== undefined) runIfLast();
       if (!isFull || underWay >= requestsMax) return;
       isFull = false;
