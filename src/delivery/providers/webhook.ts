@@ -6,12 +6,13 @@
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
  * 401 and 403 refuse us; 402 means no balance; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
-import { readJson } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message/message.ts";
 import { localHosts } from "../../otp/keys/origin.ts";
 import type { Finding, Provider } from "../provider.ts";
 import { describeProvider } from "./description.ts";
-import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";
+import type { Answer } from "./http/answer.ts";
+import { createCall } from "./http/call.ts";
+import { outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";
 import { httpUrl, webhookSecret } from "./shapes.ts";
 import { signatureHeaders } from "../signature.ts";
 
@@ -40,17 +41,10 @@ export interface WebhookOptions {
   readonly secret: Uint8Array;
   /** A clock in milliseconds. */
   readonly now: () => number;
-  /** How requests are made; tests bring their own trust in a certificate. */
-  readonly fetch?: typeof globalThis.fetch;
 }
 
-/** The longest answer read. */
-const answerBytesMax = 16_384;
-/** An id of a message that was taken is optional: it is waited for only so long. */
-const nameWaitMs = 1_000;
-
-export function createWebhookProvider(options: WebhookOptions): Provider {
-  const { url, secret, now, fetch = globalThis.fetch } = options;
+export function createWebhookProvider({ url, secret, now }: WebhookOptions): Provider {
+  const call = createCall(url.href);
   return {
     name: "webhook",
 
@@ -66,22 +60,12 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
         dlt_template_id: sms.dltTemplateId,
         dlt_entity_id: sms.dltEntityId,
       });
-      const ending = new AbortController();
-      try {
-        const response = await fetch(url, {
-          method: "POST",
-          headers: { "content-type": "application/json", ...signatureHeaders(sms.reference, body, [secret], now()) },
-          body,
-          redirect: "manual",
-          signal: AbortSignal.any([signal, ending.signal]),
-        });
-        const { status, headers } = response;
+      const headers = { "content-type": "application/json", ...signatureHeaders(sms.reference, body, [secret], now()) };
+      const called = await call({ method: "POST", url, headers, body }, signal, (status) => {
         onStatus?.(status);
-        if (isTaken(status)) return taken(await nameOf(response, ending));
-        return outcomeOf(status, headers.get("retry-after"), await answerOf(response));
-      } catch (error) {
-        return outcomeWithoutAnswer(mayBeConnected(error));
-      }
+        return aboutMessage.includes(status);
+      });
+      return called.kind === "answered" ? outcomeOf(called.answer) : outcomeWithoutAnswer(called.wasConnected);
     },
 
     async examine(): Promise<Finding[]> {
@@ -91,43 +75,30 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
   };
 }
 
-interface Answer {
-  readonly id?: unknown;
-  readonly reason?: unknown;
-}
+/** Refusals of the message, whose body may name the recipient as the reason. */
+const aboutMessage = [400, 422];
 
-/** The answer's JSON, as far as it is small and there. */
-async function answerOf({ body }: Response): Promise<Answer> {
-  const answer = await readJson(body, answerBytesMax);
-  return typeof answer === "object" && answer !== null ? answer : {};
-}
-
-function isTaken(status: number): boolean {
-  return (status >= 200 && status < 300) || status === 409;
-}
-
-function taken({ id }: Answer): SendOutcome {
-  return { kind: "accepted", ...(typeof id === "string" ? { providerMessageId: id } : {}) };
-}
-
-/** The answer that takes the message, or an empty one where it breaks off or is slow. */
-async function nameOf(response: Response, ending: AbortController): Promise<Answer> {
-  const timer = setTimeout(() => ending.abort(), nameWaitMs);
-  try {
-    return await answerOf(response);
-  } catch {
-    return {};
-  } finally {
-    clearTimeout(timer);
+function outcomeOf({ status, retryAfter, body }: Answer): SendOutcome {
+  const { id, reason } = fieldsOf(body);
+  if ((status >= 200 && status < 300) || status === 409) {
+    return { kind: "accepted", ...(typeof id === "string" ? { providerMessageId: id } : {}) };
   }
-}
-
-function outcomeOf(status: number, retryAfter: string | null, answer: Answer): SendOutcome {
+  if (aboutMessage.includes(status) && body === undefined) return outcomeWithoutAnswer(true);
   return outcomeOfAnswer({
     status,
     detail: `HTTP ${status}`,
     retryAfterMs: waitAskedMs(retryAfter),
-    cause: answer.reason === "recipient" ? "recipient" : "content",
-    judgements: [400, 422],
+    cause: reason === "recipient" ? "recipient" : "content",
+    judgements: aboutMessage,
   });
+}
+
+/** The fields of an answer's JSON, as far as it is there. */
+function fieldsOf(body = ""): { readonly id?: unknown; readonly reason?: unknown } {
+  try {
+    const fields = JSON.parse(body) as unknown;
+    return typeof fields === "object" && fields !== null ? fields : {};
+  } catch {
+    return {};
+  }
 }

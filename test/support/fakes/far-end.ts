@@ -59,14 +59,18 @@ export async function startFarEnd(reply: Reply, tls?: { cert: string; key: strin
 }
 
 /** Replies that no provider's manual has, by what they do. */
+export function cutAnswer(status: number): Reply {
+  return (response) => {
+    response.writeHead(status, { "content-type": "application/json", "content-length": "100" });
+    response.write('{"id":');
+    setImmediate(() => response.socket?.resetAndDestroy());
+  };
+}
+
 export const oddReplies = {
   hang: (() => {}) as Reply,
   reset: ((response) => response.socket?.resetAndDestroy()) as Reply,
-  cut: ((response) => {
-    response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
-    response.write('{"id":');
-    setImmediate(() => response.socket?.resetAndDestroy());
-  }) as Reply,
+  cut: cutAnswer(200),
   /** Goes over to another protocol, in which nothing follows. */
   switched: ((response) =>
     response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n")) as Reply,
