@@ -22,7 +22,13 @@ export interface Customers {
     perSecond: number,
     ms: number,
   ): Promise<Driven & { readonly retries: number; readonly faults: readonly string[] }>;
-  soFar(): { readonly done: number; readonly retries: number; readonly faults: readonly string[] };
+  /** `sendMs` holds what the sends took since this was last asked. */
+  soFar(): {
+    readonly done: number;
+    readonly retries: number;
+    readonly faults: readonly string[];
+    readonly sendMs: readonly number[];
+  };
   /** Asks for each verification that was answered as verified; resolves with how many are not. */
   countLost(): Promise<number>;
 }
@@ -37,6 +43,7 @@ const codeMaxMs = 60_000;
 export function openCustomers({ key, codes, port, lanes: count }: CustomersOptions): Customers {
   const ids: string[] = [];
   const faults: string[] = [];
+  const untold: number[] = [];
   let retries = 0;
   let turn = 0;
   let signers: Promise<ReadonlyMap<string, KeyObject>> | undefined;
@@ -78,6 +85,7 @@ export function openCustomers({ key, codes, port, lanes: count }: CustomersOptio
         const phone = randomPhone();
         const sent = JSON.parse(await post("/v1/otp/send", `{"phone":"${phone}"}`)) as { request_id: string };
         const sendMs = performance.now() - fromMs;
+        untold.push(sendMs);
         const code = await Promise.race([codes.codeFor(phone), noCode()]);
         const verifyFromMs = performance.now();
         const body = JSON.stringify({ request_id: sent.request_id, code });
@@ -107,7 +115,7 @@ export function openCustomers({ key, codes, port, lanes: count }: CustomersOptio
       for (const lane of lanes) lane.close();
       return { ...driven, retries, faults };
     },
-    soFar: () => ({ done: ids.length, retries, faults }),
+    soFar: () => ({ done: ids.length, retries, faults, sendMs: untold.splice(0) }),
     async countLost() {
       const waiting = [...ids];
       let lost = 0;

@@ -69,11 +69,12 @@ const samples: Sample[] = [];
 const startMs = performance.now();
 const sampling = setInterval(sample, 1_000);
 const telling = setInterval(() => {
-  const { done, retries, faults } = customers.soFar();
+  const { done, retries, faults, sendMs } = customers.soFar();
   const minute = amount((performance.now() - startMs) / 60_000, 1);
-  console.error(
-    `${minute} min: ${amount(done)} cycles, ${retries} calls made again, ${faults.length} faults, ${amount(samples.at(-1)?.mb ?? 0)} MB`,
-  );
+  const { p50, p99 } = percentiles(sendMs);
+  const sends = `send ${amount(p50 - takesMs, 1)} / ${amount(p99 - takesMs, 1)} ms at p50 / p99 beyond the provider's`;
+  const told = `${amount(done)} cycles, ${retries} calls made again, ${faults.length} faults, ${amount(samples.at(-1)?.mb ?? 0)} MB`;
+  console.error(`${minute} min: ${told}, ${sends}`);
 }, 30_000);
 const events = Promise.all([
   at(restartPart, "restarted", restart),
