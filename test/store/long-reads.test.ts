@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createStore } from "../../src/store/acts.ts";
 import type { Engine } from "../../src/store/engine.ts";
+import { Checkpoints } from "../../src/store/sqlite/checkpoints.ts";
 import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
 import { openFile } from "../../src/store/sqlite/open.ts";
 import { LongReads } from "../../src/store/sqlite/long-reads.ts";
@@ -33,7 +34,7 @@ beforeEach(async () => {
   path = join(temporaryFolder(), "otp.db");
   longReads = new LongReads({ path, timeoutMs: 5_000, idleMs: 0 });
   const db = await openFile(path, () => {});
-  engine = new SqliteEngine({ db, system: createManualSystem(), lock: undefined, longReads });
+  engine = new SqliteEngine({ db, system: createManualSystem(), lock: undefined, longReads, checkpoints: new Checkpoints(db, { path }) });
   store = createStore(engine);
 });
 afterEach(() => store.close());

@@ -7,13 +7,20 @@
  *                kills itself as it has run the statement that begins with the last argument, for the `count`-th time
  *   sums         half a day later sweeps four rows at a time; kills itself as it has run the statement that begins with the
  *                last argument, for the `count`-th time
+ *   endless      sends codes to one phone after another with a checkpoint for every 40 pages, and says the id of each as it is
+ *                acknowledged, until it is killed
  *   hold         takes the write lock, says "held", and lets go when standard input ends
  *   open         for every path on standard input opens that database, writes, closes it, and says how it went
  */
 import Sqlite from "better-sqlite3";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { openSqlite } from "../../src/store/sqlite/open.ts";
+import type { E164 } from "../../src/otp/phone-number.ts";
+import { createStore } from "../../src/store/acts.ts";
+import { Checkpoints } from "../../src/store/sqlite/checkpoints.ts";
+import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
+import { LongReads } from "../../src/store/sqlite/long-reads.ts";
+import { openFile, openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { ann, createActs, testCharge } from "./acts.ts";
@@ -31,6 +38,16 @@ async function send(all: boolean): Promise<void> {
   if (all) await Promise.all(Array.from({ length: Number(count) }, one));
   else for (let i = 0; i < Number(count); i++) await one();
   await store.close();
+}
+
+async function endless(): Promise<void> {
+  const system = createSystem();
+  const db = await openFile(path, () => {});
+  const checkpoints = new Checkpoints(db, { path, pages: 40 });
+  const longReads = new LongReads({ path });
+  const store = createStore(new SqliteEngine({ db, system, lock: undefined, longReads, checkpoints }));
+  const acts = createActs(store, system);
+  for (let i = 10_000_000; ; i += 1) say((await acts.send(`+316${i}` as E164)).verification.id);
 }
 
 async function round(): Promise<void> {
@@ -96,6 +113,7 @@ async function open(): Promise<void> {
 const modes: Record<string, () => Promise<void>> = {
   sequential: () => send(false),
   together: () => send(true),
+  endless,
   round,
   sums,
   hold,

@@ -36,11 +36,12 @@ const decides = [
 /** Programs to bundle: where each goes below its folder, without an ending, and its source. */
 export type Programs = Readonly<Record<string, string>>;
 
-/** The program of a long read's thread has a name by which it is started; what it shares with the server is in one place. */
-export const longReadThread = {
+/** The programs of threads have names by which they are started; what they share with the server is in one place. */
+export const threads = {
+  "src/store/sqlite/checkpoint-worker": "src/store/sqlite/checkpoint-worker.ts",
   "src/store/sqlite/long-read-worker": "src/store/sqlite/long-read-worker.ts",
 } satisfies Programs;
-const server = { "src/cli": "src/cli.ts", ...longReadThread } satisfies Programs;
+const server = { "src/cli": "src/cli.ts", ...threads } satisfies Programs;
 
 export interface Bundled {
   /** The contents of each file, by its path below the folder. */

@@ -1,5 +1,6 @@
 /**
- * Mistakes in what lies at rest: what a thief of the database reads, what cannot be stored, and who else has the file.
+ * Mistakes in what lies at rest: what a thief of the database reads, what cannot be stored, who else has the file, and how long its
+ * log gets.
  */
 import type { Mutant } from "./mutant.ts";
 
@@ -67,5 +68,21 @@ export const atRestMutants: readonly Mutant[] = [
     text: `found.nlink <= 1`,
     replacement: `found.nlink > 0`,
     suites: ["test/store/database-file.test.ts"],
+  },
+  {
+    name: "log never copied",
+    breaks: "SQLite's log grows until the disk is full",
+    place: "src/store/sqlite/checkpoints.ts#committed",
+    text: `if (log - this.#endedPages < this.#options.pages) return;`,
+    replacement: `if (log > 0) return;`,
+    suites: ["test/store/checkpoints.test.ts"],
+  },
+  {
+    name: "rest of the log never copied",
+    breaks: "SQLite's log is never begun anew, and grows until the disk is full",
+    place: "src/store/sqlite/checkpoints.ts##finish",
+    text: `attempt(this.#copy);`,
+    replacement: ``,
+    suites: ["test/store/checkpoints.test.ts"],
   },
 ];

@@ -24,6 +24,7 @@ import {
   prepare,
   type Statements,
 } from "./statements.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import type { LongReads } from "./long-reads.ts";
 import { SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -36,6 +37,7 @@ export interface SqliteEngineParts {
   readonly lock: Database | undefined;
   readonly watchers?: StoreWatchers;
   readonly longReads: LongReads;
+  readonly checkpoints: Checkpoints;
 }
 
 export class SqliteEngine implements Engine {
@@ -60,9 +62,11 @@ export class SqliteEngine implements Engine {
   readonly sumOf = (column: string) => `sum(${column})`;
 
   readonly #longReads: LongReads;
+  readonly #checkpoints: Checkpoints;
 
-  constructor({ db, system, lock, longReads, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
+  constructor({ db, system, lock, longReads, checkpoints, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#longReads = longReads;
+    this.#checkpoints = checkpoints;
     this.#db = db;
     this.#lock = lock;
     this.#sql = prepare(db);
@@ -74,7 +78,7 @@ export class SqliteEngine implements Engine {
       this.#unit.forgetLists();
     };
     this.#shared = new SharedStatements(db, forgetRecalled, (ids) => this.#unit.erase(ids));
-    this.#commits = new GroupCommit(db, this.#unit, meter);
+    this.#commits = new GroupCommit(db, this.#unit, meter, () => checkpoints.committed());
     this.perform = this.#commits.perform.bind(this.#commits);
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
   }
@@ -163,7 +167,9 @@ export class SqliteEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all([this.#commits.close(), this.#longReads.close()]);
+    await this.#checkpoints.end();
     this.#db.close();
+    this.#checkpoints.close();
     this.#lock?.close();
   }
 

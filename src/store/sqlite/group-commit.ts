@@ -68,12 +68,14 @@ export class GroupCommit<Unit extends Transaction> {
   readonly #db: Database;
   readonly #meter: BatchMeter | undefined;
   readonly #unit: Unit;
+  readonly #onCommitted: () => void;
   readonly #sql: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", Statement>;
 
-  constructor(db: Database, unit: Unit, meter?: BatchMeter) {
+  constructor(db: Database, unit: Unit, meter?: BatchMeter, onCommitted = () => {}) {
     this.#db = db;
     this.#unit = unit;
     this.#meter = meter;
+    this.#onCommitted = onCommitted;
     this.#sql = {
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
@@ -173,6 +175,7 @@ export class GroupCommit<Unit extends Transaction> {
       else reject(failure.error);
     }
     this.#unit.committed();
+    this.#onCommitted();
     return true;
   }
 

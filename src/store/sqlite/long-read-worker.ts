@@ -6,8 +6,8 @@
  * condition is asked once for each row, and fails once the long read's time is over.
  */
 import Sqlite from "better-sqlite3";
-import { getPriority, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { yieldToCalls } from "./yield-to-calls.ts";
 
 export interface LongReadWorkerData {
   readonly path: string;
@@ -30,24 +30,13 @@ export type LongReadAnswer = { readonly id: number } & (
 );
 
 const waitMs = 1_000;
-/** As `nice` has it, beyond the process's own. */
-const niceness = 10;
 const statementsMax = 100;
 
 const { path, isOver } = workerData as LongReadWorkerData;
 const flag = new Int32Array(isOver);
-if (process.platform === "linux") yieldToCalls();
+yieldToCalls();
 const db = open();
 const prepared = new Map<string, Sqlite.Statement>();
-
-/** On a core that both want, calls come first. Only on Linux has a thread a priority of its own. */
-function yieldToCalls(): void {
-  try {
-    setPriority(Math.min(getPriority() + niceness, 19));
-  } catch {
-    // A sandbox may refuse it; then both take turns.
-  }
-}
 
 function open(): Sqlite.Database {
   const opened = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: waitMs });

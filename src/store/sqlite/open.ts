@@ -18,6 +18,7 @@ import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 import { refuseMoved } from "./moved.ts";
 import { SqliteEngine } from "./engine.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { LongReads } from "./long-reads.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
@@ -46,7 +47,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     const longReads = new LongReads({ path });
-    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, longReads }), options);
+    const checkpoints = new Checkpoints(db, { path });
+    const parts = { db, system: options.system, lock, watchers: options, longReads, checkpoints };
+    return createStore(new SqliteEngine(parts), options);
   } catch (error) {
     lock?.close();
     throw error;

@@ -6,14 +6,14 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isBuilt } from "../../../src/built.js";
-import { buildServer, bundle, readBeside, longReadThread } from "../../../tools/build/server.ts";
+import { buildServer, bundle, readBeside, threads } from "../../../tools/build/server.ts";
 import { programsFolder, sources } from "./programs.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
 export async function setup(): Promise<void> {
   if (!isBuilt(root)) await buildServer();
-  const { files } = await bundle({ ...sources, ...longReadThread }, programsFolder);
+  const { files } = await bundle({ ...sources, ...threads }, programsFolder);
   for (const [path, contents] of files) placed(path, (at) => writeFileSync(at, contents));
   // They read what lies beside the code, as it is now.
   for (const path of readBeside) placed(path, (at) => symlinkSync(join(root, path), at));

@@ -11,8 +11,8 @@ export interface Conversation {
   say(line: string): Promise<string>;
   /** Resolves with its exit code once it is gone. */
   readonly ended: Promise<number | null>;
-  /** Ends it, and resolves once it is gone. */
-  end(): Promise<void>;
+  /** Ends it, by SIGTERM unless told otherwise, and resolves once it is gone. */
+  end(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** Starts a program in `folder`, with `env` beside what it needs to run at all. */
@@ -53,8 +53,8 @@ export function converse(
       return heard();
     },
     ended,
-    async end() {
-      child.kill();
+    async end(signal) {
+      child.kill(signal);
       await ended;
     },
   };
