@@ -2,6 +2,7 @@
  * The webhook against a server that answers as the documentation says one may, and as none should; and the receiver of
  * docs/providers.md, run as it stands.
  */
+import type { ServerResponse } from "node:http";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -12,7 +13,15 @@ import type { E164 } from "../../src/otp/phone-number.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
-import { cutAnswer, deadOrigin, oddReplies, startFarEnd, type Asked, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
+import {
+  cutAnswer,
+  deadOrigin,
+  oddReplies,
+  startFarEnd,
+  type Asked,
+  type FarEnd,
+  type Reply,
+} from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { sms as message } from "../support/data/messages.ts";
 
@@ -166,9 +175,25 @@ describe("the webhook's answer, in one call", () => {
     expect(await nowhere.send(sms, patience())).toEqual({ kind: "unavailable", detail: "no connection" });
   });
 
-  test.each([400, 422])("%i that breaks off may have been about anything", async (status) => {
+  test.each([400, 422])("%i refuses, also where it breaks off or is too large to be read", async (status) => {
     farEnd.reply = cutAnswer(status);
-    expect(await webhook().send(sms, patience())).toEqual(unanswered);
+    expect(await webhook().send(sms, patience())).toEqual(refused("content", status));
+    farEnd.reply = { status, body: "x".repeat(20_000) };
+    expect(await webhook().send(sms, patience())).toEqual(refused("content", status));
+  });
+
+  test("is awaited by as many at once as a worker has under way", async () => {
+    const waiting: ServerResponse[] = [];
+    const all = Promise.withResolvers<void>();
+    farEnd.reply = (response) => {
+      waiting.push(response);
+      if (waiting.length === 256) all.resolve();
+    };
+    const provider = webhook();
+    const outcomes = Array.from({ length: 256 }, () => provider.send(sms, patience()));
+    await all.promise;
+    for (const response of waiting) response.writeHead(204).end();
+    expect(new Set((await Promise.all(outcomes)).map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
   });
 
   test.skipIf(lacks("a certificate that nobody vouches for", "openssl"))(

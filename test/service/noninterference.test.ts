@@ -14,7 +14,6 @@ import { createVerifications } from "../../src/service/verifications.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { createStore } from "../../src/store/acts.ts";
-import { Checkpoints } from "../../src/store/sqlite/checkpoints.ts";
 import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
 import { LongReads } from "../../src/store/sqlite/long-reads.ts";
 import { ringOf, testPolicy } from "../store/acts.ts";
@@ -89,7 +88,13 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
   const system = createManualSystem(present.length);
   const epochMs = system.now();
   const store = createStore(
-    new SqliteEngine({ db, system, lock: undefined, longReads: new LongReads({ path: db.name }), checkpoints: new Checkpoints(db, { path: db.name }) }),
+    new SqliteEngine({
+      db,
+      system,
+      lock: undefined,
+      longReads: new LongReads({ path: db.name }),
+      checkpoints: undefined,
+    }),
   );
   const keys = ringOf(9);
   const tenants = { acme: ofOneMind(policies.acme)("acme"), bolt: ofOneMind(policies.bolt)("bolt") };

@@ -2,7 +2,7 @@
  * Checkpoints on SQLite: the write-ahead log is copied by a thread of its own, beside the commits, and begun anew.
  */
 import Sqlite, { type Database } from "better-sqlite3";
-import { existsSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -134,7 +134,16 @@ test("without a thread the log is copied all the same", async () => {
   writeFileSync(odd, "no database ".repeat(1_000));
   const opened = await open({ path: odd });
   await untilAnew(opened);
-  expect(opened.checkpoints.isAwake).toBe(false);
+  await expect.poll(() => opened.checkpoints.isAwake).toBe(false);
+});
+
+test("a file that was put in the place of the database's is left alone", async () => {
+  const opened = await open();
+  renameSync(path, `${path}.moved`);
+  writeFileSync(path, "another file");
+  await untilAnew(opened);
+  await expect.poll(() => opened.checkpoints.isAwake).toBe(false);
+  expect(readFileSync(path, "utf8")).toBe("another file");
 });
 
 test("a store that is closed in the middle of a checkpoint leaves one file, whole, and nothing open", async () => {
@@ -156,6 +165,32 @@ test("a store that is closed in the middle of a checkpoint leaves one file, whol
   db.close();
 });
 
+/** Holds what a process acknowledged before it was killed against what is there. */
+function expectWhole(acknowledged: readonly string[]): void {
+  const db = new Sqlite(path);
+  expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
+  const rows = db.prepare<[], Buffer>("SELECT id FROM verifications").pluck().all();
+  db.close();
+  const held = new Set(rows.map((id) => id.toString("base64url")));
+  expect(acknowledged.filter((id) => !held.has(id))).toEqual([]);
+}
+
+test.runIf(process.platform === "linux")(
+  "a process whose system fails to flush the database's file ends at once, and nothing is lost",
+  async () => {
+    const child = converse(process.execPath, [program, "unflushed", path], temporaryFolder(), {});
+    const acknowledged: string[] = [];
+    const all = async () => {
+      for (;;) acknowledged.push(await child.heard());
+    };
+    await expect(all()).rejects.toThrow("could not be flushed");
+    // Killed: closed in good order it would have deleted the log.
+    expect(await child.ended).toBeNull();
+    expect(acknowledged.length).toBeGreaterThan(0);
+    expectWhole(acknowledged);
+  },
+);
+
 test("a process that is killed in the middle of checkpoints loses nothing that it acknowledged", async () => {
   const random = seededRandom(20_261_124);
   const acknowledged: string[] = [];
@@ -164,11 +199,6 @@ test("a process that is killed in the middle of checkpoints loses nothing that i
     const count = 20 + Math.floor(random() * 40);
     for (let i = 0; i < count; i += 1) acknowledged.push(await child.heard());
     await child.end("SIGKILL");
-    const db = new Sqlite(path);
-    expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
-    const rows = db.prepare<[], Buffer>("SELECT id FROM verifications").pluck().all();
-    const held = new Set(rows.map((id) => id.toString("base64url")));
-    db.close();
-    expect(acknowledged.filter((id) => !held.has(id))).toEqual([]);
+    expectWhole(acknowledged);
   }
 });

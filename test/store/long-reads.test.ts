@@ -34,7 +34,13 @@ beforeEach(async () => {
   path = join(temporaryFolder(), "otp.db");
   longReads = new LongReads({ path, timeoutMs: 5_000, idleMs: 0 });
   const db = await openFile(path, () => {});
-  engine = new SqliteEngine({ db, system: createManualSystem(), lock: undefined, longReads, checkpoints: new Checkpoints(db, { path }) });
+  engine = new SqliteEngine({
+    db,
+    system: createManualSystem(),
+    lock: undefined,
+    longReads,
+    checkpoints: new Checkpoints(db, { path }),
+  });
   store = createStore(engine);
 });
 afterEach(() => store.close());

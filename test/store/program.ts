@@ -9,11 +9,13 @@
  *                last argument, for the `count`-th time
  *   endless      sends codes to one phone after another with a checkpoint for every 40 pages, and says the id of each as it is
  *                acknowledged, until it is killed
+ *   unflushed    the same, where the system cannot flush the database's file
  *   hold         takes the write lock, says "held", and lets go when standard input ends
  *   open         for every path on standard input opens that database, writes, closes it, and says how it went
  */
 import Sqlite from "better-sqlite3";
-import { writeSync } from "node:fs";
+import fs, { writeSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { createInterface } from "node:readline";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { createStore } from "../../src/store/acts.ts";
@@ -48,6 +50,14 @@ async function endless(): Promise<void> {
   const store = createStore(new SqliteEngine({ db, system, lock: undefined, longReads, checkpoints }));
   const acts = createActs(store, system);
   for (let i = 10_000_000; ; i += 1) say((await acts.send(`+316${i}` as E164)).verification.id);
+}
+
+/** Has a file that is opened to be written be one that cannot be flushed, as of a disk that fails. Linux alone has such. */
+function unflushed(): Promise<void> {
+  const { openSync } = fs;
+  fs.openSync = (file, flags, ...rest) => openSync(file, flags === "r+" ? 0o10000000 : flags, ...rest);
+  syncBuiltinESMExports();
+  return endless();
 }
 
 async function round(): Promise<void> {
@@ -114,6 +124,7 @@ const modes: Record<string, () => Promise<void>> = {
   sequential: () => send(false),
   together: () => send(true),
   endless,
+  unflushed,
   round,
   sums,
   hold,

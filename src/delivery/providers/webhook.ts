@@ -45,6 +45,7 @@ export interface WebhookOptions {
 
 export function createWebhookProvider({ url, secret, now }: WebhookOptions): Provider {
   const call = createCall(url.href);
+  const asked = { "content-type": "application/json", accept: "application/json", "user-agent": "otpd" };
   return {
     name: "webhook",
 
@@ -60,7 +61,7 @@ export function createWebhookProvider({ url, secret, now }: WebhookOptions): Pro
         dlt_template_id: sms.dltTemplateId,
         dlt_entity_id: sms.dltEntityId,
       });
-      const headers = { "content-type": "application/json", ...signatureHeaders(sms.reference, body, [secret], now()) };
+      const headers = { ...asked, ...signatureHeaders(sms.reference, body, [secret], now()) };
       const called = await call({ method: "POST", url, headers, body }, signal, (status) => {
         onStatus?.(status);
         return aboutMessage.includes(status);
@@ -83,7 +84,6 @@ function outcomeOf({ status, retryAfter, body }: Answer): SendOutcome {
   if ((status >= 200 && status < 300) || status === 409) {
     return { kind: "accepted", ...(typeof id === "string" ? { providerMessageId: id } : {}) };
   }
-  if (aboutMessage.includes(status) && body === undefined) return outcomeWithoutAnswer(true);
   return outcomeOfAnswer({
     status,
     detail: `HTTP ${status}`,

@@ -77,11 +77,9 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   // With a listener beside its own, node:http no longer reads past the socket's events.
   socket.on("data", onData);
   socket.off("data", feed);
-  let underWay = 0;
-  let isFull = false;
-  let isResting = false;
+  let [underWay, bodyBytesSeen] = [0, 0];
+  let [isFull, isResting] = [false, false];
   let last: IncomingMessage | undefined;
-  let bodyBytesSeen = 0;
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {

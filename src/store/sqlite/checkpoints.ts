@@ -5,10 +5,10 @@
  * calls. Then nothing of the log is wanted any more, and the next commit begins it anew.
  */
 import type { Database, Statement } from "better-sqlite3";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { ownProgram } from "../../own-files.ts";
-import type { CheckpointWorkerData } from "./checkpoint-worker.ts";
+import type { CheckpointEnded, CheckpointWorkerData } from "./checkpoint-worker.ts";
 
 export interface CheckpointsOptions {
   readonly path: string;
@@ -16,6 +16,8 @@ export interface CheckpointsOptions {
   readonly pages?: number;
   /** The thread ends when it had nothing to do for so long. */
   readonly idleMs?: number;
+  /** Runs when the system has lost pages that SQLite takes for copied. It must not return. */
+  readonly onLost?: (why: string) => void;
 }
 
 /** What SQLite tells of the log, in pages; -1 for both where there is none. */
@@ -32,6 +34,8 @@ export const checkpointPages = 4_000;
 const restPart = 1 / 16;
 /** How often the thread goes on with what was written meanwhile. A reader may keep the log from being copied whole. */
 const passesMax = 3;
+/** The log is copied again once it has grown by this part, where a reader has kept it from being begun anew. */
+const againPart = 1 / 4;
 /** Once the log is so many times as long, calls wait for all of it. */
 const logMax = 4;
 /** The log is looked at after every so many commits, which takes 4 µs. */
@@ -47,17 +51,18 @@ export class Checkpoints {
   readonly #tell: Statement<[], Log>;
   readonly #copy: Statement<[], Log>;
   #commits = 0;
-  /** What the log held when the last one ended; 0 since it was begun anew. */
-  #endedPages = 0;
-  #worker: Worker | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  /** The next one begins when the log is longer by `pages`. */
+  #fromPages = 0;
+  #isUnderWay = false;
   #passes = 0;
-  /** Resolves the end of the one under way. */
-  #underWay: PromiseWithResolvers<void> | undefined;
+  #worker: Worker | undefined;
+  /** The end of the last one. */
+  #ended: Promise<unknown> | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(db: Database, { path, pages = checkpointPages, idleMs = 60_000 }: CheckpointsOptions) {
-    this.#options = { path, pages, idleMs };
+  constructor(db: Database, { path, pages = checkpointPages, idleMs = 60_000, onLost = killOwn }: CheckpointsOptions) {
+    this.#options = { path, pages, idleMs, onLost };
     this.#file = openSync(path, "r+");
     db.pragma("wal_autocheckpoint = 0");
     this.#tell = db.prepare("PRAGMA wal_checkpoint(NOOP)");
@@ -72,20 +77,26 @@ export class Checkpoints {
   /** Begins one, if the log has grown by enough. */
   committed(): void {
     this.#commits += 1;
-    if (this.#commits % commitsPerLook !== 0 || this.#underWay !== undefined || this.#isClosed) return;
+    if (this.#commits % commitsPerLook !== 0 || this.#isClosed) return;
+    const { pages } = this.#options;
     const { log } = this.#look();
-    if (log < this.#endedPages) this.#endedPages = 0;
-    if (log - this.#endedPages < this.#options.pages) return;
-    this.#underWay = Promise.withResolvers();
-    this.#passes = 0;
-    this.#pass();
+    if (log < this.#fromPages) this.#fromPages = 0;
+    const grownPages = log - this.#fromPages;
+    if (this.#isUnderWay) {
+      // A thread that is given no time.
+      if (grownPages >= pages * logMax) this.#copyRest();
+    } else if (grownPages >= pages) {
+      this.#isUnderWay = true;
+      this.#passes = 0;
+      this.#pass();
+    }
   }
 
-  /** Resolves once none is under way, and the thread is gone. */
+  /** Begins no more, and resolves once the thread is gone. */
   async end(): Promise<void> {
     this.#isClosed = true;
-    await this.#underWay?.promise;
-    await this.#endThread();
+    this.#endThread();
+    await this.#ended;
   }
 
   /** To be run once the database is closed: it lets go of the locks that SQLite has of the file. Safe to repeat. */
@@ -101,22 +112,29 @@ export class Checkpoints {
   #pass(): void {
     clearTimeout(this.#timer);
     this.#passes += 1;
-    this.#worker ??= this.#start(this.#file as number);
-    this.#worker.ref();
-    // oxlint-disable-next-line require-post-message-target-origin -- to a thread, which has no origin
-    this.#worker.postMessage(undefined);
+    try {
+      this.#worker ??= this.#start(this.#file as number);
+      this.#worker.ref();
+      // oxlint-disable-next-line require-post-message-target-origin -- to a thread, which has no origin
+      this.#worker.postMessage(undefined);
+    } catch {
+      this.#finish();
+    }
   }
 
   #start(file: number): Worker {
     const workerData: CheckpointWorkerData = { path: this.#options.path, file };
     // What the process was started with is not for its threads.
-    const worker = new Worker(program, { workerData, execArgv: [], resourceLimits });
-    worker.on("message", () => this.#passed());
+    const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits });
+    worker.on("message", ({ lost }: CheckpointEnded) => {
+      if (lost !== undefined) this.#options.onLost(lost);
+      else if (this.#worker === worker) this.#passed();
+    });
     // Without a thread it is made here, as SQLite would.
     worker.on("error", () => {
       if (this.#worker !== worker) return;
-      this.#worker = undefined;
-      if (this.#underWay !== undefined) this.#finish();
+      this.#endThread();
+      if (this.#isUnderWay) this.#finish();
     });
     return worker;
   }
@@ -124,30 +142,32 @@ export class Checkpoints {
   #passed(): void {
     const { log, checkpointed } = this.#look();
     const { pages } = this.#options;
-    if (log - checkpointed <= pages * restPart || log >= pages * logMax || this.#isClosed) this.#finish();
+    if (log - checkpointed <= pages * restPart || log >= pages * logMax) this.#finish();
     else if (this.#passes < passesMax) this.#pass();
-    else this.#end();
+    else this.#rest();
+  }
+
+  #finish(): void {
+    this.#copyRest();
+    this.#rest();
   }
 
   /** Copies what is left. */
-  #finish(): void {
+  #copyRest(): void {
     attempt(this.#copy);
-    this.#end();
+    this.#fromPages = this.#look().log - this.#options.pages * (1 - againPart);
   }
 
-  #end(): void {
-    this.#endedPages = this.#look().log;
+  #rest(): void {
+    this.#isUnderWay = false;
     this.#worker?.unref();
-    this.#timer = setTimeout(() => void this.#endThread(), this.#options.idleMs).unref();
-    this.#underWay?.resolve();
-    this.#underWay = undefined;
+    this.#timer = setTimeout(() => this.#endThread(), this.#options.idleMs).unref();
   }
 
-  async #endThread(): Promise<void> {
+  #endThread(): void {
     clearTimeout(this.#timer);
-    const worker = this.#worker;
+    if (this.#worker !== undefined) this.#ended = this.#worker.terminate();
     this.#worker = undefined;
-    await worker?.terminate();
   }
 }
 
@@ -158,4 +178,16 @@ function attempt(statement: Statement<[], Log>): Log | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Ends the process in this moment. The next one finds the log whole and copies all of it; whoever closed the database would delete
+ * the log instead.
+ */
+function killOwn(why: string): void {
+  writeSync(
+    process.stderr.fd,
+    `the database's file could not be flushed, and otpd ends so that nothing is lost: ${why}\n`,
+  );
+  process.kill(process.pid, "SIGKILL");
 }

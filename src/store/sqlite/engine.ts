@@ -37,7 +37,8 @@ export interface SqliteEngineParts {
   readonly lock: Database | undefined;
   readonly watchers?: StoreWatchers;
   readonly longReads: LongReads;
-  readonly checkpoints: Checkpoints;
+  /** Undefined where SQLite sees to them: in a database in memory there are none. */
+  readonly checkpoints: Checkpoints | undefined;
 }
 
 export class SqliteEngine implements Engine {
@@ -62,7 +63,7 @@ export class SqliteEngine implements Engine {
   readonly sumOf = (column: string) => `sum(${column})`;
 
   readonly #longReads: LongReads;
-  readonly #checkpoints: Checkpoints;
+  readonly #checkpoints: Checkpoints | undefined;
 
   constructor({ db, system, lock, longReads, checkpoints, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#longReads = longReads;
@@ -78,7 +79,7 @@ export class SqliteEngine implements Engine {
       this.#unit.forgetLists();
     };
     this.#shared = new SharedStatements(db, forgetRecalled, (ids) => this.#unit.erase(ids));
-    this.#commits = new GroupCommit(db, this.#unit, meter, () => checkpoints.committed());
+    this.#commits = new GroupCommit(db, this.#unit, meter, () => checkpoints?.committed());
     this.perform = this.#commits.perform.bind(this.#commits);
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
   }
@@ -167,9 +168,9 @@ export class SqliteEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all([this.#commits.close(), this.#longReads.close()]);
-    await this.#checkpoints.end();
+    await this.#checkpoints?.end();
     this.#db.close();
-    this.#checkpoints.close();
+    this.#checkpoints?.close();
     this.#lock?.close();
   }
 

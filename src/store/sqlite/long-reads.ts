@@ -101,7 +101,12 @@ export class LongReads {
       isOver: this.#flag.buffer,
     };
     // What the process was started with is not for its threads, and a long read may not take the calls' memory.
-    const worker = new Worker(program, { workerData, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 128 } });
+    const worker = new Worker(program, {
+      workerData,
+      execArgv: [],
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: 128 },
+    });
     worker.on("message", (answer: LongReadAnswer) => {
       if (this.#worker !== worker) return;
       if (this.#underWay?.question.id === answer.id) this.#answered(answer);

@@ -18,7 +18,7 @@ import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 import { refuseMoved } from "./moved.ts";
 import { SqliteEngine } from "./engine.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints, checkpointPages } from "./checkpoints.ts";
 import { LongReads } from "./long-reads.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
@@ -76,9 +76,8 @@ export async function openFile(path: string, check: (db: Database) => void): Pro
     // What is deleted is overwritten: an erased salt must not linger in a free part of a page.
     db.pragma("secure_delete = ON");
     db.pragma("journal_size_limit = 67108864");
-    // Twice as many bytes as SQLite gathers by default before it copies them to their places: a page that changed often is
-    // copied once. Each time takes some milliseconds, which calls wait for.
-    db.pragma("wal_autocheckpoint = 4000");
+    // Where no thread sees to it (checkpoints.ts).
+    db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
     // Savepoints that change many pages would put the old pages into a file under /var/tmp: salts where nobody erases
     // them, and a write that fails where that folder is full or read-only.
     db.pragma("temp_store = MEMORY");

@@ -24,7 +24,8 @@ export type HttpCall = (
 const answerBytesMax = 16_384;
 /** A body that decides nothing is waited for only so long: it may have an id. */
 const idWaitMs = 1_000;
-const socketsMax = 64;
+/** As many as a worker has calls under way: whatever waited for a socket would be given up unsent. */
+const socketsMax = 256;
 const switchingProtocols = 101;
 /** Shorter than servers' own patience, which ends a connection just when it is used again. */
 const idleMs = 4_000;
