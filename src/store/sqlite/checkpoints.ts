@@ -16,8 +16,6 @@ export interface CheckpointsOptions {
   readonly pages?: number;
   /** The thread ends when it had nothing to do for so long. */
   readonly idleMs?: number;
-  /** Runs when the system has lost pages that SQLite takes for copied. It must not return. */
-  readonly onLost?: (why: string) => void;
 }
 
 /** What SQLite tells of the log, in pages; -1 for both where there is none. */
@@ -61,8 +59,8 @@ export class Checkpoints {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(db: Database, { path, pages = checkpointPages, idleMs = 60_000, onLost = killOwn }: CheckpointsOptions) {
-    this.#options = { path, pages, idleMs, onLost };
+  constructor(db: Database, { path, pages = checkpointPages, idleMs = 60_000 }: CheckpointsOptions) {
+    this.#options = { path, pages, idleMs };
     this.#file = openSync(path, "r+");
     db.pragma("wal_autocheckpoint = 0");
     this.#tell = db.prepare("PRAGMA wal_checkpoint(NOOP)");
@@ -127,7 +125,7 @@ export class Checkpoints {
     // What the process was started with is not for its threads.
     const worker = new Worker(program, { workerData, execArgv: [], env: {}, resourceLimits });
     worker.on("message", ({ lost }: CheckpointEnded) => {
-      if (lost !== undefined) this.#options.onLost(lost);
+      if (lost !== undefined) killOwn(lost);
       else if (this.#worker === worker) this.#passed();
     });
     // Without a thread it is made here, as SQLite would.

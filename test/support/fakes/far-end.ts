@@ -58,7 +58,7 @@ export async function startFarEnd(reply: Reply, tls?: { cert: string; key: strin
   return farEnd;
 }
 
-/** Replies that no provider's manual has, by what they do. */
+/** Half an answer: its connection breaks off within the body. */
 export function cutAnswer(status: number): Reply {
   return (response) => {
     response.writeHead(status, { "content-type": "application/json", "content-length": "100" });
@@ -67,6 +67,7 @@ export function cutAnswer(status: number): Reply {
   };
 }
 
+/** Replies that no provider's manual has, by what they do. */
 export const oddReplies = {
   hang: (() => {}) as Reply,
   reset: ((response) => response.socket?.resetAndDestroy()) as Reply,
