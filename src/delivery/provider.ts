@@ -6,6 +6,12 @@ import type { Channel } from "../otp/channel.ts";
 import type { Report, SendOutcome } from "../otp/message/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 
+/**
+ * Calls of a process at once: with a provider that takes 300 ms, 850 messages a second. A provider has as many connections, since
+ * a call that waits for one may be given up unsent.
+ */
+export const callsAtOnceMax = 256;
+
 /** A message to be sent. */
 export interface OutgoingMessage {
   /** One of those that the provider was configured for. */

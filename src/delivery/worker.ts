@@ -13,12 +13,13 @@ import type { System } from "../system.ts";
 import { claimFallbacks, type FallbackTools } from "./fallbacks.ts";
 import { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { createPoller } from "./poller.ts";
+import { callsAtOnceMax } from "./provider.ts";
 
 export interface WorkerOptions extends DispatcherOptions, Pick<FallbackTools, "channelsOn"> {
   readonly system: System;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
-  /** Provider calls at once; 256 unless given. */
+  /** Provider calls at once; `callsAtOnceMax` unless given. */
   readonly callsMax?: number;
   /** Tells what a message may cost; absent without prices. */
   readonly priceOf?: PriceOf | undefined;
@@ -43,15 +44,13 @@ export interface Worker {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Provider calls at once: with a provider that takes 300 ms, 850 messages a second. */
-const defaultCallsMax = 256;
 /** Messages in hand that wait to be called; further ones go back to the outbox. */
 const waitingMax = 1024;
 /** The pause between two polls while every call is taken. */
 const fullPollMs = 50;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, tenantOf, phoneOf, refreshTenants, callsMax = defaultCallsMax } = options;
+  const { store, system, tenantOf, phoneOf, refreshTenants, callsMax = callsAtOnceMax } = options;
   const listeners = createListeners(system);
   const poller = createPoller({
     system,

@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { callsAtOnceMax } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
@@ -187,10 +188,10 @@ describe("the webhook's answer, in one call", () => {
     const all = Promise.withResolvers<void>();
     farEnd.reply = (response) => {
       waiting.push(response);
-      if (waiting.length === 256) all.resolve();
+      if (waiting.length === callsAtOnceMax) all.resolve();
     };
     const provider = webhook();
-    const outcomes = Array.from({ length: 256 }, () => provider.send(sms, patience()));
+    const outcomes = Array.from({ length: callsAtOnceMax }, () => provider.send(sms, patience()));
     await all.promise;
     for (const response of waiting) response.writeHead(204).end();
     expect(new Set((await Promise.all(outcomes)).map(({ kind }) => kind))).toEqual(new Set(["accepted"]));

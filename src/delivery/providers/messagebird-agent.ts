@@ -11,7 +11,7 @@ import https, { Agent, globalAgent } from "node:https";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { boundAnswer } from "../../http-answer.ts";
-import type { OnStatus } from "../provider.ts";
+import { callsAtOnceMax, type OnStatus } from "../provider.ts";
 
 export interface CallRecord {
   request?: ClientRequest;
@@ -30,7 +30,6 @@ export interface CallRecord {
 const packageHost = "rest.messagebird.com";
 /** The largest answer read; the API's own are under 2 KiB. */
 const answerBytesMax = 65_536;
-const socketsMax = 64;
 
 const calls = new AsyncLocalStorage<CallRecord>();
 
@@ -110,7 +109,7 @@ let installed: MessageBirdAgent | undefined;
 /** Installs the agent, once, and sends the package's calls to `target` from now on. */
 export function routeMessageBird(target: URL): void {
   if (installed === undefined) {
-    installed = new MessageBirdAgent({ ...globalAgent.options, keepAlive: true, maxSockets: socketsMax });
+    installed = new MessageBirdAgent({ ...globalAgent.options, keepAlive: true, maxSockets: callsAtOnceMax });
     https.globalAgent = installed;
   }
   installed.target = target;

@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import https from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMessageBirdProvider } from "../../../src/delivery/providers/messagebird.ts";
-import type { Provider } from "../../../src/delivery/provider.ts";
+import { callsAtOnceMax, type Provider } from "../../../src/delivery/provider.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import type { Behaviour } from "../../support/fakes/provider.ts";
@@ -145,7 +145,18 @@ test("an answer quotes neither the number nor the text", async () => {
   }
 });
 
-test("400 calls share a few connections and leave no listener behind", async () => {
+test("as many calls as a worker has under way reach it at once", async () => {
+  const before = (await fake.seen()).length;
+  await fake.standing("hang");
+  const deadline = new AbortController();
+  const sending = Array.from({ length: callsAtOnceMax }, () => provider.send(sms, deadline.signal));
+  await expect.poll(async () => (await fake.seen()).length - before, { timeout: 20_000 }).toBe(callsAtOnceMax);
+  deadline.abort();
+  expect(new Set((await Promise.all(sending)).map(({ kind }) => kind))).toEqual(new Set(["ambiguous"]));
+  await fake.standing("accept");
+});
+
+test("400 calls share their connections and leave no listener behind", async () => {
   const warnings: string[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning.name);
   process.on("warning", onWarning);
@@ -154,7 +165,7 @@ test("400 calls share a few connections and leave no listener behind", async () 
   process.off("warning", onWarning);
   expect(new Set(many.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
   const sockets = Object.values(https.globalAgent.freeSockets).flat();
-  expect(sockets.length).toBeLessThanOrEqual(64);
+  expect(sockets.length).toBeLessThanOrEqual(callsAtOnceMax);
   for (const socket of sockets) expect(socket?.listenerCount("timeout")).toBeLessThanOrEqual(2);
   expect(warnings).toEqual([]);
 });

@@ -5,6 +5,7 @@
 import { Agent as HttpAgent, request as requestHttp, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, globalAgent, request as requestHttps } from "node:https";
 import { readAnswer } from "../../../http-answer.ts";
+import { callsAtOnceMax } from "../../provider.ts";
 import { lookUpPrivate } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import type { HttpRequest } from "./request.ts";
@@ -24,8 +25,6 @@ export type HttpCall = (
 const answerBytesMax = 16_384;
 /** A body that decides nothing is waited for only so long: it may have an id. */
 const idWaitMs = 1_000;
-/** As many as a worker has calls under way: whatever waited for a socket would be given up unsent. */
-const socketsMax = 256;
 const switchingProtocols = 101;
 /** Shorter than servers' own patience, which ends a connection just when it is used again. */
 const idleMs = 4_000;
@@ -33,7 +32,7 @@ const idleMs = 4_000;
 /** Makes what calls the provider of a URL. */
 export function createCall(providerUrl: string): HttpCall {
   const isSecure = providerUrl.startsWith("https:");
-  const kept = { keepAlive: true, maxSockets: socketsMax, timeout: idleMs };
+  const kept = { keepAlive: true, maxSockets: callsAtOnceMax, timeout: idleMs };
   const agent = isSecure ? new HttpsAgent({ ...globalAgent.options, ...kept }) : new HttpAgent(kept);
   const make = isSecure ? requestHttps : requestHttp;
   const around = isSecure ? { agent } : { agent, lookup: lookUpPrivate };
