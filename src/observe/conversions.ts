@@ -6,7 +6,7 @@
 import type { Channel } from "../otp/channel.ts";
 import type { Message } from "../otp/message/message.ts";
 
-/** Verifications in each of the two maps: 5 MB at most. */
+/** Verifications in each of the two maps, which are not verified yet: 5 MB at most. */
 const mapMax = 16_384;
 /** Reads at once. Beyond that the provider stays unknown: a metric must not keep the database busy. */
 const readsMax = 4;
@@ -20,7 +20,10 @@ export interface Holder {
 export interface Conversions {
   /** A provider has taken a verification's message. */
   handedOver(verificationId: string, holder: Holder): void;
-  /** Calls `use`, at once or later, with the provider that had the message; undefined where that is not known. */
+  /**
+   * Calls `use`, at once or later, with the provider that had the message of a verification that was verified; undefined where that is
+   * not known. It is forgotten with that.
+   */
   holderOf(verificationId: string, use: (holder: Holder | undefined) => void): void;
 }
 
@@ -55,6 +58,8 @@ export function createConversions(readMessages: (verificationId: string) => Prom
     },
     holderOf(verificationId, use) {
       const known = young.get(verificationId) ?? old.get(verificationId);
+      young.delete(verificationId);
+      old.delete(verificationId);
       if (known === undefined) void read(verificationId).then(use);
       else use(known);
     },

@@ -26,6 +26,12 @@ test("what was handed over here is known without a read, the latest provider fir
   expect(reads).toBe(0);
 });
 
+test("it is forgotten once it was told, since a verification is verified once", async () => {
+  const conversions = createConversions(async () => [message("read")]);
+  conversions.handedOver("a", { provider: "one", channel: "sms" });
+  expect([await ask(conversions, "a"), await ask(conversions, "a")]).toEqual(["one", "read"]);
+});
+
 test("how it went is known with it, remembered or read", async () => {
   const conversions = createConversions(async () => [{ ...message("one"), channel: "whatsapp" }]);
   conversions.handedOver("a", { provider: "one", channel: "voice" });
