@@ -14,12 +14,13 @@ import { openRaw } from "../support/clients/raw.ts";
 
 const faults: unknown[] = [];
 
-function listenWith(handle: RequestHandler["handle"], drain = () => Promise.resolve()) {
+function listenWith(handle: RequestHandler["handle"], more: Partial<RequestHandler> = {}) {
   const handler: RequestHandler = {
     handle,
     refuseUnserved() {},
     answerUnreadable() {},
-    drain,
+    drain: () => Promise.resolve(),
+    ...more,
   };
   const connections = createConnections({
     pace: createPace(),
@@ -65,14 +66,13 @@ test("an HTTP/2 peer that never ends its stream does not keep the server from st
 
 test("a call on an idle connection is answered during a stop, though the process stood still for as long as that takes", async () => {
   const answered = Promise.withResolvers<void>();
-  const server = await listenWith(
-    (_, response) => void response.end("no"),
-    () => {
+  const server = await listenWith((_, response) => void response.end("no"), {
+    drain() {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
       idle.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
       return answered.promise;
     },
-  );
+  });
   const idle = await openRaw(server.port);
   idle.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
   await idle.until((bytes) => (bytes.includes("no") ? true : undefined));
@@ -82,4 +82,19 @@ test("a call on an idle connection is answered during a stop, though the process
   answered.resolve();
   await stopped;
   expect(idle.text().slice(before)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+});
+
+test("of bytes that are no request nothing is kept for as long as their answer takes", async () => {
+  const said = Promise.withResolvers<object>();
+  const server = await listenWith(() => {}, {
+    answerUnreadable(error, socket) {
+      said.resolve(error);
+      socket.destroy();
+    },
+  });
+  const peer = await openRaw(server.port);
+  peer.write("x".repeat(60_000));
+  // Node's own error has them as `rawPacket`.
+  expect(await said.promise).toEqual({ code: "HPE_INVALID_METHOD" });
+  await server.stop(100);
 });

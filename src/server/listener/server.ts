@@ -136,8 +136,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     how(request, response, lasts);
   }
 
-  const onUnreadable: RequestHandler["answerUnreadable"] = (error, socket) =>
-    pipelines.answerLast(socket, () => handler.answerUnreadable(error, socket));
+  // Node's error has the bytes that it is about, 64 KiB or so, and the answer may have to wait.
+  const onUnreadable: RequestHandler["answerUnreadable"] = ({ code }, socket) =>
+    pipelines.answerLast(socket, () => handler.answerUnreadable({ code }, socket));
   const tunnelBegan = (request: Request, socket: Socket) => {
     connections.asked(request);
     onUnreadable({ code: tunnelCode }, socket);

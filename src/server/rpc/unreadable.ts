@@ -40,7 +40,8 @@ export function createAnswerUnreadable(
     }
     const { refusal, status, textWith } = answers.get(error.code ?? "") ?? malformed;
     const id = newId();
-    setTimeout(() => socket.destroy(), lastAnswerMs).unref();
+    const destroying = setTimeout(() => socket.destroy(), lastAnswerMs).unref();
+    socket.once("close", () => clearTimeout(destroying));
     socket.end(textWith(id));
     // Its first line may be anything, or not be there.
     onTurnedAway?.({ id, reason: refusal.reason, status, method: "?", path: "?" });
