@@ -5,6 +5,7 @@ import { connect as connectTls, createServer as createTlsServer, type TLSSocket 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createConnection, moveTo } from "../../src/server/listener/connection.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
+import { createSendQueues } from "../../src/server/listener/send-queues.ts";
 import { Wire } from "../../src/server/listener/wire.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
@@ -40,7 +41,7 @@ describe.skipIf(lacks("answers by TLS", "openssl"))("with a certificate", () => 
   test("whoever has TLS hold more than strangers may, and takes none of it, loses the connection", async () => {
     const { cert, key } = makeCertificate("held");
     const [greedy, modest] = [await openIdle({ cert, key }), await openIdle({ cert, key })];
-    const held = createHeld(new Map());
+    const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
     onTestFinished(() => held.end());
     for (const { connection } of [greedy, modest]) held.opened(connection);
     greedy.socket.write(Buffer.alloc(answerBytes));
@@ -55,7 +56,7 @@ describe.skipIf(lacks("answers by TLS", "openssl"))("with a certificate", () => 
   ] as const)("%s", async (_, bytes, [least, most]) => {
     const { cert, key } = makeCertificate("held");
     const { connection, socket, reading } = await openIdle({ cert, key });
-    const held = createHeld(new Map());
+    const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
     onTestFinished(() => held.end());
     held.opened(connection);
     const taken = new Promise((resolve) => socket.write(Buffer.alloc(bytes), resolve));

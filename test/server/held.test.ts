@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { createConnection } from "../../src/server/listener/connection.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
+import { createSendQueues } from "../../src/server/listener/send-queues.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -19,7 +20,7 @@ test("the process is looked at for as long as a stranger is connected", () => {
     vi.advanceTimersByTime(1_000);
     return rss.mock.calls.length;
   };
-  const held = createHeld(new Map());
+  const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
   expect(looks()).toBe(0);
   const [leaver, caller] = [stranger(), stranger()];
   held.opened(leaver);
@@ -44,7 +45,7 @@ test("a process that has no file left to open, and so cannot tell its size, goes
   const rss = vi.spyOn(process.memoryUsage, "rss").mockImplementation(() => {
     throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
   });
-  const held = createHeld(new Map());
+  const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
   held.opened(stranger());
   vi.advanceTimersByTime(200);
   expect(rss.mock.calls.length).toBeGreaterThan(2);

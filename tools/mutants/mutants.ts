@@ -18,6 +18,7 @@ import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
 import { spendingMutants } from "./spending.ts";
 import { strangerMutants } from "./strangers.ts";
+import { unreadMutants } from "./unread.ts";
 
 export const mutants: readonly Mutant[] = [
   {
@@ -363,4 +364,5 @@ export const mutants: readonly Mutant[] = [
   ...postgresMutants,
   ...recentMutants,
   ...strangerMutants,
+  ...unreadMutants,
 ];

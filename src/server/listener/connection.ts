@@ -61,13 +61,18 @@ export function readerOf({ wire, untold }: Connection): Wire | Untold | undefine
 /** What reads a new connection: over TLS its wire. */
 export type NewcomerReader = Partial<Pick<Connection, "wire" | "untold">>;
 
+/** All who share an address with many others. */
+const manyCallers = "many";
+/** Whose a connection is among what strangers have us hold, by its own address. */
+export const holderAt = (ownAddress: string | undefined): string => ownAddress ?? manyCallers;
+
 /** What a connection may send beyond its calls at once, in bytes. */
 const creditMax = 524_288;
 
 export function createConnection(
   socket: Socket,
   wire: Wire | undefined,
-  holder: string,
+  ownAddress: string | undefined,
   tick: number,
   lastTick: number,
   isProxys = false,
@@ -93,7 +98,7 @@ export function createConnection(
     credit: creditMax,
     charged: 0,
     pieces: 0,
-    holder,
+    holder: holderAt(ownAddress),
     bytesNoted: 0,
     bytesReadAtRequest: 0,
     turnsRead: 0,

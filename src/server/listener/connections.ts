@@ -34,6 +34,7 @@ import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from
 import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor, trailerBytes } from "./holdings.ts";
 import type { Pace } from "./pace.ts";
+import { createSendQueues } from "./send-queues.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 
 /** When a connection has to go, in milliseconds; precise to a tick, and never early. */
@@ -117,12 +118,9 @@ const lastAnswerMs = 5_000;
 const quietMs = 10_000;
 /** Answers given and not taken, on one connection of a stranger, beyond which it gets no further one. */
 const untakenMax = 16;
-/** All who share an address with many others. */
-const manyCallers = "many";
 /** The part of all connections above which room is made for newcomers. */
 const roomyPart = 3 / 4;
 
-/** What is known of all of them. */
 interface Book {
   readonly limits: ConnectionsOptions;
   readonly bySocket: Map<Socket, Connection>;
@@ -144,18 +142,20 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       isNewcomer: ({ activeTick }) => book.tick - activeTick < inTicks(limits, limits.newcomerMs),
       isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
     }),
-    held: createHeld(bySocket, onLate),
+    held: createHeld(bySocket, createSendQueues(limits), onLate),
     pace: limits.pace,
     callTicks: createCallTicks(inTicks(limits, limits.callMs)),
     tick: 0,
   };
+  function chargeAtOnce(connection: Connection): void {
+    const bytes = charge(connection);
+    book.pace.cost(connection, bytes);
+    if (isNoise(connection)) cut(connection);
+  }
   /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
   function onLate(): void {
-    for (const connection of bySocket.values()) {
-      if (connection.hasBroughtKey || connection.wire !== undefined) continue;
-      book.pace.cost(connection, charge(connection));
-      if (isNoise(connection)) cut(connection);
-    }
+    for (const connection of bySocket.values())
+      if (!connection.hasBroughtKey && connection.wire === undefined) chargeAtOnce(connection);
   }
   const each = (act: (connection: Connection) => void) => () => {
     for (const connection of bySocket.values()) act(connection);
@@ -168,8 +168,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const connection = bySocket.get(socket);
       if (connection === undefined || connection.hasBroughtKey) return;
       connection.pieces += chunks ?? (connection.wire === undefined ? 1 : 0);
-      book.pace.cost(connection, charge(connection));
-      if (isNoise(connection)) cut(connection);
+      chargeAtOnce(connection);
     },
     isProxys: (socket) => bySocket.get(socket)?.isProxys === true,
     upgraded: upgraded.bind(undefined, book),
@@ -253,7 +252,7 @@ function takeIn(book: Book, socket: Socket, { wire, untold }: NewcomerReader): b
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
   const address = limits.ownAddressOf(socket.remoteAddress);
   const isProxys = limits.isProxy(socket.remoteAddress);
-  const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread, isProxys);
+  const connection = createConnection(socket, wire, address, tick, tick + ageTicks + spread, isProxys);
   connection.untold = untold;
   bySocket.set(socket, connection);
   held.opened(connection);

@@ -1,7 +1,7 @@
 /**
  * What this listener holds for strangers: their requests until the answers were taken, what they have sent that asks
  * for nothing yet, and what TLS has made of answers. It is looked at whenever somebody asks for something, with each
- * tick, and between ticks when the process grows.
+ * tick, and between ticks when the process grows. What the system holds for them on our account is send-queues.ts's.
  */
 import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";
@@ -11,6 +11,7 @@ import type { Response } from "./exchange.ts";
 import { destroy, drop } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
 import { createHoldings } from "./holdings.ts";
+import type { SendQueues } from "./send-queues.ts";
 
 export interface Held {
   /** A connection is open, and a stranger's for now. */
@@ -73,7 +74,7 @@ const grownBytes = 2_097_152;
 const lateMs = 25;
 
 /** `onLate` runs once a turn of the event loop was long, as far as a stranger is connected. */
-export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: () => void = () => {}): Held {
+export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: SendQueues, onLate = () => {}): Held {
   const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo, evict });
 
   function add(connection: Connection, bytes: number, holder: Holder = connection): void {
@@ -87,6 +88,7 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
     return (headerBytes) => {
       if (isBack) return;
       isBack = true;
+      queues.given(connection);
       if (isAnswer(holder)) holdings.remove(holder, connection.holder);
       else add(connection, -bytes);
       // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
@@ -122,6 +124,7 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
   /** Tells whether it was one until now. */
   const left = (connection: Connection) => {
     const wasStranger = strangers.delete(connection);
+    queues.letGo(connection);
     if (wasStranger && strangers.size === 0) growth.end();
     return wasStranger;
   };
@@ -130,6 +133,8 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
     opened(connection) {
       strangers.add(connection);
       if (strangers.size === 1) growth.begin();
+      // A proxy takes what it asks for, and resetting its connection would end the calls of many.
+      if (!connection.isProxys) queues.opened(connection);
     },
     hold,
     note,
@@ -141,7 +146,10 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: ()
       const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
       leftBehind(holdings.remove(connection, connection.holder) + (left(connection) ? bytes : 0));
     },
-    makeRoom: holdings.makeRoom,
+    makeRoom() {
+      holdings.makeRoom();
+      queues.tick();
+    },
     end: growth.end,
   };
 }

@@ -1,0 +1,72 @@
+/**
+ * What the system has yet to send on each connection over TCP, by Linux's table of them. Node has no call for it.
+ */
+import { readFileSync, readlinkSync } from "node:fs";
+import type { Socket } from "node:net";
+import { handleOf } from "./reading.ts";
+
+export interface SystemQueue {
+  /** Whose it is; "0" where the socket was closed and the system still has to send. */
+  readonly inode: string;
+  /** The other side's address, as `peerOf` reads it. */
+  readonly peer: string;
+  /** Our port. */
+  readonly port: number;
+  /** Handed to the system, and not yet acknowledged by the other side. */
+  readonly bytes: number;
+}
+
+const tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+/** Our port, the peer's address, what is queued, and the inode, of a line that has more queued than the end, which is a byte. */
+const queued =
+  /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):[0-9A-F]{4} [0-9A-F]{2} (?!0{7}[01]:)([0-9A-F]{8}):\S+ \S+ \S+ +\d+ +\d+ (\d+) /gm;
+
+/** Reads the tables: nothing on a system that has none. Undefined where they cannot be read just now. */
+export function readTables(): string | undefined {
+  try {
+    return tables.map(readTable).join("");
+  } catch {
+    return undefined;
+  }
+}
+
+function readTable(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    // Other systems have neither, and one without IPv6 lacks its own.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    throw error;
+  }
+}
+
+/** Finds all queues that are not empty. */
+export function queuesIn(text: string): SystemQueue[] {
+  return [...text.matchAll(queued)].map(queueOf);
+}
+
+function queueOf([, port = "", peer = "", bytes = "", inode = ""]: RegExpExecArray): SystemQueue {
+  return { inode, peer, port: Number.parseInt(port, 16), bytes: Number.parseInt(bytes, 16) };
+}
+
+/** Reads an address, which comes as words of a little-endian machine. IPv6 is in full. */
+export function peerOf(peer: string): string {
+  const bytes = (peer.match(/.{8}/g) ?? []).flatMap((word) => (word.match(/../g) ?? []).toReversed());
+  if (bytes.length === 4) return bytes.map((byte) => Number.parseInt(byte, 16)).join(".");
+  return (bytes.join("").match(/.{4}/g) ?? []).join(":");
+}
+
+/** Finds a socket in the tables; undefined where it cannot be told. */
+export function inodeOf(socket: Socket): string | undefined {
+  try {
+    return /\d+/.exec(readlinkSync(`/proc/self/fd/${handleOf(socket)?.fd}`))?.[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/** How much of what was written to a socket the system has taken, since the connection began. */
+export function bytesHandedOver(socket: Socket): number | undefined {
+  const handle = handleOf(socket);
+  return handle && handle.bytesWritten - handle.writeQueueSize;
+}

@@ -1,0 +1,271 @@
+/** What strangers leave unread in the system's send queues is bounded, and nobody loses an answer who leaves little. */
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createConnection, type Connection } from "../../src/server/listener/connection.ts";
+import { createHeld } from "../../src/server/listener/held.ts";
+import { createSendQueues } from "../../src/server/listener/send-queues.ts";
+import { inodeOf, queuesIn, readTables } from "../../src/server/listener/system-queues.ts";
+import type { Page } from "../../src/server/pages/pages.ts";
+import { flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
+import { lacks } from "../support/machine.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { startListener, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+
+const mib = 1_048_576;
+/** The budget of open connections, twice that of closed ones, and some that come between two looks. */
+const bytesMax = 28 * mib;
+/** More than a client's own system takes by itself. */
+const large: Page = {
+  methods: ["GET"],
+  answer: async () => ({ ok: true, value: { type: "text/plain", body: "x".repeat(mib) } }),
+};
+const get = (more = "") => `GET /large HTTP/1.1\r\nhost: otpd\r\n${more}\r\n`;
+const windowMax = 0x7fff_ffff;
+const moreWindow = Buffer.alloc(4);
+moreWindow.writeUInt32BE(windowMax - 65_535);
+const streams = Buffer.concat([
+  Buffer.from(preface),
+  settings([4, windowMax]),
+  frame(frameType.windowUpdate, 0, 0, moreWindow),
+  ...Array.from({ length: 50 }, (_, i) =>
+    frame(
+      frameType.headers,
+      flag.endHeaders | flag.endStream,
+      2 * i + 1,
+      headerBlock({ ":method": "GET", ":scheme": "http", ":path": "/large", ":authority": "otpd" }),
+    ),
+  ),
+]);
+
+/** What the system has to send for a port, once that no longer changes. */
+async function queuedBytes(port: number): Promise<number> {
+  for (let before = -1; ;) {
+    const queues = queuesIn(readTables() ?? "");
+    const bytes = queues.filter((queue) => queue.port === port).reduce((sum, queue) => sum + queue.bytes, 0);
+    if (bytes === before) return bytes;
+    before = bytes;
+    await wait(300);
+  }
+}
+
+describe.skipIf(process.platform !== "linux")("with the real listener", () => {
+  let listener: Listener;
+  const opened: Socket[] = [];
+  afterEach(async () => {
+    for (const socket of opened.splice(0)) socket.destroy();
+    await listener.stop(0);
+  });
+
+  async function listen(options: ListenerOptions = {}): Promise<void> {
+    listener = await startListener({ pageOf: (path) => (path === "/large" ? large : undefined), ...options });
+  }
+
+  /** Opens a connection that reads nothing. */
+  async function open(isSecure: boolean): Promise<Socket> {
+    const to = { port: listener.port, host: "127.0.0.1" };
+    const socket = isSecure ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
+    socket.pause().on("error", () => {});
+    opened.push(socket);
+    await once(socket, isSecure ? "secureConnect" : "connect");
+    return socket;
+  }
+
+  const pipelined = get().repeat(50);
+  const ways: [what: string, isSecure: boolean, bytes: string | Buffer][] = [
+    ["pipelined requests", false, pipelined],
+    ["requests over HTTP/2", false, streams],
+  ];
+  if (!lacks("send queues over TLS", "openssl")) ways.push(["requests over TLS", true, pipelined]);
+  test.each(ways)(
+    "%s that nobody reads, while who left one answer unread gets it whole",
+    async (_, isSecure, bytes) => {
+      await listen(isSecure ? { readCertificate: () => makeCertificate("send-queues") } : {});
+      const modest = await open(isSecure);
+      modest.write(get());
+      await listener.came(1);
+      for (let i = 0; i < 60; i += 1) (await open(isSecure)).write(bytes);
+      const left = await queuedBytes(listener.port);
+      expect(left).toBeLessThan(bytesMax);
+      expect(left).toBeGreaterThan(2 * mib);
+      expect(listener.connections.count).toBeLessThan(61);
+      const whole = Promise.withResolvers<void>();
+      let read = 0;
+      modest.on("close", () => whole.reject(new Error(`it was cut after ${read} bytes`)));
+      modest.on("data", (chunk: Buffer) => {
+        read += chunk.length;
+        if (read > mib) whole.resolve();
+      });
+      modest.resume();
+      await whole.promise;
+    },
+  );
+
+  test.each([
+    ["was told to end behind its answer", get("connection: close\r\n"), false],
+    ["has ended its own side", pipelined, true],
+  ])("of connections each of which %s, while another address is read to", async (_, text, isEnded) => {
+    await listen();
+    for (let i = 0; i < 200; i += 1) {
+      const socket = await open(false);
+      if (isEnded) socket.end(text);
+      else socket.write(text);
+    }
+    const left = await queuedBytes(listener.port);
+    expect(left).toBeLessThan(bytesMax);
+    expect(left).toBeGreaterThan(2 * mib);
+    const other = await openRaw(listener.port, undefined, "127.0.0.2");
+    other.socket.pause();
+    other.write(get("connection: close\r\n"));
+    await queuedBytes(listener.port);
+    other.socket.resume();
+    expect((await other.closed).length).toBeGreaterThan(mib);
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("a look", () => {
+  interface Taken {
+    readonly connection: Connection;
+    /** How its client saw it end. */
+    readonly ended: Promise<"reset" | "closed">;
+  }
+
+  /** Connections as the listener has them, each of an address, whose clients read what they are given. */
+  async function openTaken(addresses: readonly string[]): Promise<Taken[]> {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const taken: Taken[] = [];
+    onTestFinished(() => {
+      for (const { connection } of taken) connection.socket.destroy();
+      server.close();
+    });
+    for (const address of addresses) {
+      const client = connect((server.address() as AddressInfo).port, "127.0.0.1").resume();
+      const ended = new Promise<"reset" | "closed">((resolve) => {
+        client.once("error", () => resolve("reset")).once("end", () => resolve("closed"));
+      });
+      const [socket] = (await once(server, "connection")) as [Socket];
+      taken.push({ connection: createConnection(socket, undefined, address, 0, 0), ended });
+    }
+    return taken;
+  }
+
+  /** Gives each so much, which the system has taken by then. */
+  const give = async (taken: readonly Taken[], bytes = 4 * mib) =>
+    await Promise.all(
+      taken.map(({ connection: { socket } }) => new Promise((resolve) => socket.write(Buffer.alloc(bytes), resolve))),
+    );
+
+  /** Ends each behind what it was given, and tells how. A client that is quick sees the end before the reset. */
+  async function endAll(taken: readonly Taken[]): Promise<string[]> {
+    const ends: string[] = [];
+    for (const { connection } of taken) {
+      const reset = vi.spyOn(connection.socket, "resetAndDestroy");
+      const closed = once(connection.socket, "close");
+      connection.socket.destroySoon();
+      await closed;
+      ends.push(reset.mock.calls.length > 0 ? "reset" : "closed");
+    }
+    return ends;
+  }
+
+  /** Counts the looks, each of which finds what `find` says. */
+  function createCounted(find: (looks: number) => readonly string[] | undefined) {
+    let looks = 0;
+    const queues = createSendQueues({
+      ownAddressOf: (peer) => peer,
+      read: () => find((looks += 1))?.join("\n"),
+    });
+    return { queues, looks: () => looks };
+  }
+
+  /** The system's line of a connection, as if so much of what it was given were unread. */
+  function unread(
+    { connection: { socket } }: Taken,
+    bytes: number,
+    inode = inodeOf(socket),
+    peer = "010200C0",
+  ): string {
+    const port = (socket.localPort ?? 0).toString(16).toUpperCase().padStart(4, "0");
+    const queued = bytes.toString(16).toUpperCase().padStart(8, "0");
+    return `   7: 0100007F:${port} ${peer}:C350 01 ${queued}:00000000 00:00000000 00000000     0        0 ${inode} 1 0000000012345678 20 4 30 10 -1`;
+  }
+
+  test("that fails is made again, and cuts who leaves the most", async () => {
+    const taken = await openTaken(["192.0.2.1", "192.0.2.1", "192.0.2.1"]);
+    const [most, less, none] = taken as [Taken, Taken, Taken];
+    const found = [unread(most, 5 * mib), unread(less, 4 * mib)];
+    const { queues, looks } = createCounted((look) => (look === 1 ? undefined : found));
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken);
+    queues.tick();
+    expect(await most.ended).toBe("reset");
+    expect(looks()).toBe(2);
+    expect([less, none].map(({ connection }) => connection.socket.destroyed)).toEqual([false, false]);
+  });
+
+  test("cuts nobody for having many neighbours who leave little", async () => {
+    const addresses = Array.from({ length: 40 }, (_, i) => `192.0.2.${i + 1}`);
+    const taken = await openTaken(addresses);
+    const [greedy, modest] = taken as [Taken, Taken];
+    const found = taken.map((one) => unread(one, one === greedy ? 8 * mib : one === modest ? mib : 1_024));
+    const { queues } = createCounted(() => found);
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken, mib);
+    queues.tick();
+    expect(await greedy.ended).toBe("reset");
+    expect(taken.filter(({ connection }) => connection.socket.destroyed)).toEqual([greedy]);
+  });
+
+  test("has those reset at their end who left too much in closed connections, and nobody else", async () => {
+    const taken = await openTaken(["192.0.2.1", "192.0.2.2"]);
+    const [greedy, modest] = taken as [Taken, Taken];
+    const looked = Promise.withResolvers<void>();
+    const { queues } = createCounted(() => {
+      looked.resolve();
+      return [unread(greedy, 9 * mib, "0"), unread(modest, 60_000, "0", "020200C0")];
+    });
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken, 6 * mib);
+    queues.tick();
+    await looked.promise;
+    await give(taken, 100_000);
+    expect(await endAll(taken)).toEqual(["reset", "closed"]);
+  });
+
+  test("has everybody reset who ends behind unread answers once closed ones have twice as much as they may", async () => {
+    const taken = await openTaken(Array.from({ length: 6 }, (_, i) => `192.0.2.${i + 1}`));
+    const { queues } = createCounted(() => []);
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken, 3 * mib);
+    expect(await endAll(taken)).toEqual(["closed", "closed", "closed", "closed", "closed", "reset"]);
+  });
+
+  test("is made only once there may be too much", async () => {
+    const taken = await openTaken(["192.0.2.1"]);
+    const { queues, looks } = createCounted(() => []);
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken);
+    queues.tick();
+    expect(looks()).toBe(0);
+  });
+
+  test.each([
+    ["a caller with a secret key", (connection: Connection) => (connection.hasBroughtKey = true)],
+    ["a trusted proxy", (connection: Connection) => Object.assign(connection, { isProxys: true })],
+  ])("is not made for %s", async (_, change) => {
+    const taken = await openTaken(["192.0.2.1", "192.0.2.1", "192.0.2.1"]);
+    const connections = taken.map(({ connection }) => connection);
+    connections.forEach(change);
+    const { queues, looks } = createCounted(() => []);
+    const held = createHeld(new Map(connections.map((one) => [one.socket, one])), queues);
+    onTestFinished(() => held.end());
+    connections.forEach(held.opened);
+    for (const one of connections) if (one.hasBroughtKey) held.letGo(one);
+    await give(taken);
+    held.makeRoom();
+    expect(looks()).toBe(0);
+  });
+});

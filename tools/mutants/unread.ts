@@ -1,0 +1,31 @@
+/**
+ * Mistakes about what strangers leave unread.
+ */
+import type { Mutant } from "./mutant.ts";
+
+export const unreadMutants: readonly Mutant[] = [
+  {
+    name: "unread answers stay with the system",
+    breaks: "strangers who read nothing fill the memory that a container has, past every bound of the process",
+    place: "src/server/listener/send-queues.ts#cutDown",
+    text: `stranger.socket.destroy();`,
+    replacement: ``,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+  {
+    name: "unread answers stay behind closed connections",
+    breaks: "the same by strangers whose connections end",
+    place: "src/server/listener/send-queues.ts#createClosed",
+    text: `return false;`,
+    replacement: ``,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+  {
+    name: "nobody is let go for what others left",
+    breaks: "an honest client loses the end of a document because many neighbours are connected",
+    place: "src/server/listener/send-queues.ts#levelOf",
+    text: `rest / (sizes.length - i)`,
+    replacement: `most / sizes.length`,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+];
