@@ -1,9 +1,13 @@
-/** What strangers' requests leave behind when they are over is collected once it is 8 MiB, though V8 sees hardly any of it. */
+/**
+ * What strangers' requests leave behind when they are over is collected once it is 8 MiB, though V8 sees hardly any of it; and so is
+ * what they were read into.
+ */
 import { once } from "node:events";
 import { connect, type ClientHttp2Session } from "node:http2";
 import { constants, PerformanceObserver } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
+import { openRaw } from "../support/clients/raw.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
 
 /** Requests of 12 kB of headers each: 24 MiB of what is collected every 8. */
@@ -11,22 +15,20 @@ const [rounds, perRound] = [128, 16];
 const collectionsMin = 2;
 
 let listener: Listener;
-let session: ClientHttp2Session;
+let session: ClientHttp2Session | undefined;
 afterEach(async () => {
-  session.destroy();
+  session?.destroy();
   await listener.stop(0);
 });
 
-async function ask(headers: Record<string, string>): Promise<void> {
-  const stream = session.request({ ":path": `/v1/otp/${"A".repeat(22)}`, ...headers });
+async function ask(caller: ClientHttp2Session, headers: Record<string, string>): Promise<void> {
+  const stream = caller.request({ ":path": `/v1/otp/${"A".repeat(22)}`, ...headers });
   stream.resume();
   await once(stream, "close");
 }
 
-/** How often all was collected on demand while so many requests with long headers were answered. */
-async function collections(headers: Record<string, string>): Promise<number> {
-  listener = await startListener();
-  session = connect(listener.url);
+/** How often there was a collection on demand while something was done. */
+async function collectionsOf(work: () => Promise<void>): Promise<number> {
   let forced = 0;
   const count = (entries: PerformanceEntry[]) => {
     for (const { detail } of entries as (PerformanceEntry & { detail: { flags: number } })[])
@@ -34,10 +36,7 @@ async function collections(headers: Record<string, string>): Promise<number> {
   };
   const observer = new PerformanceObserver((list) => count(list.getEntries()));
   observer.observe({ entryTypes: ["gc"] });
-  await ask(headers);
-  const long = "x".repeat(12_000);
-  for (let i = 0; i < rounds; i += 1)
-    await Promise.all(Array.from({ length: perRound }, () => ask({ ...headers, "x-long": long })));
+  await work();
   // The last ones are told a turn after the fact.
   await nextTurn();
   await nextTurn();
@@ -46,10 +45,43 @@ async function collections(headers: Record<string, string>): Promise<number> {
   return forced;
 }
 
+/** The same, while so many requests with long headers were answered. */
+async function collections(headers: Record<string, string>): Promise<number> {
+  listener = await startListener();
+  const opened = connect(listener.url);
+  session = opened;
+  return await collectionsOf(async () => {
+    await ask(opened, headers);
+    const long = "x".repeat(12_000);
+    for (let i = 0; i < rounds; i += 1)
+      await Promise.all(Array.from({ length: perRound }, () => ask(opened, { ...headers, "x-long": long })));
+  });
+}
+
 test("a stranger's, on a connection that stays", async () => {
   expect(await collections({})).toBeGreaterThanOrEqual(collectionsMin);
 });
 
 test("and those of a caller with a secret key are V8's to collect", async () => {
   expect(await collections({ authorization: `Bearer ${testKey}` })).toBe(0);
+});
+
+test.each([
+  ["a stranger's requests over HTTP/1 were read into", "", 3, 4],
+  ["a caller's with a secret key were, which is V8's", `authorization: Bearer ${testKey}\r\n`, 0, 0],
+])("what %s", async (_, header, least, most) => {
+  listener = await startListener();
+  const path = `/v1/otp/${"A".repeat(22)}`;
+  const text = `GET ${path} HTTP/1.1\r\nhost: otpd\r\n${header}x-long: ${"x".repeat(12_000)}\r\n\r\n`;
+  const caller = await openRaw(listener.port);
+  caller.write(`GET ${path} HTTP/1.1\r\nhost: otpd\r\n${header}\r\n`);
+  await listener.answered(1);
+  const requests = Math.ceil((28 * 1_048_576) / text.length);
+  const forced = await collectionsOf(async () => {
+    caller.write(text.repeat(requests));
+    await listener.answered(1 + requests);
+  });
+  caller.destroy();
+  expect(forced).toBeGreaterThanOrEqual(least);
+  expect(forced).toBeLessThanOrEqual(most);
 });

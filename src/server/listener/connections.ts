@@ -31,6 +31,7 @@ import {
 } from "./connection.ts";
 import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
+import { wasRead } from "./heap.ts";
 import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor, trailerBytes } from "./holdings.ts";
 import type { Pace } from "./pace.ts";
@@ -150,6 +151,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   function chargeAtOnce(connection: Connection): void {
     const bytes = charge(connection);
     book.pace.cost(connection, bytes);
+    wasRead(bytes);
     if (isNoise(connection)) cut(connection);
   }
   /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */

@@ -64,6 +64,22 @@ export function leftBehind(bytes: number): void {
   setImmediate(() => setImmediate(collect));
 }
 
+/** What strangers may have sent before what it was read into is collected. */
+const readBytesMax = 8_388_608;
+
+let bytesRead = 0;
+
+/**
+ * Notes that so much came from strangers. What it was read into is garbage at once, but V8 lets 64 MiB of such memory come
+ * together, and more while it collects. It is all young, so the young part is collected by itself, which takes a millisecond or two.
+ */
+export function wasRead(bytes: number): void {
+  bytesRead += bytes;
+  if (bytesRead < readBytesMax) return;
+  bytesRead = 0;
+  collector()({ type: "minor" });
+}
+
 function collect(): void {
   bytesLeft = 0;
   isDue = false;
