@@ -1,6 +1,6 @@
 /**
  * `npm run soak:small`: an hour on a small machine. One core, 512 MiB, a million pending verifications, 50 cycles a second by
- * a webhook provider that takes 50 ms; a restart, a sweep and a backup under way. It fails where anything was lost, or where a
+ * a webhook provider that takes 50 ms; a restart, two sweeps and two backups under way. It fails where anything was lost, or where a
  * figure is not what is asked.
  *
  *   npm run soak:small -- --minutes 8 --rows 100000      a shorter trial
@@ -36,8 +36,11 @@ const memoryBytesMax = 512 * 1_048_576;
 /** The provider's own time. */
 const takesMs = 50;
 const [connections, realSends] = [32, 1_000];
-/** When each thing happens, as a part of the whole. The slope of memory is that of what comes after `fromPart`. */
-const [restartPart, fromPart, sweepPart, backupPart] = [1 / 12, 1 / 3, 5 / 12, 7 / 12];
+/**
+ * When each thing happens, as a part of the whole. The slope of memory is that of what comes after `fromPart`: what a first sweep or
+ * backup takes is kept for the next, and what the second takes beside it would come with each.
+ */
+const [restartPart, fromPart, sweepParts, backupParts] = [1 / 12, 1 / 3, [1 / 8, 5 / 12], [5 / 24, 7 / 12]];
 /** What lapses at once. */
 const lapsingPart = 1 / 10;
 const asked = { sendP99Ms: 25, residentMb: 200, slopeMbPerHour: 2 };
@@ -78,8 +81,8 @@ const telling = setInterval(() => {
 }, 30_000);
 const events = Promise.all([
   at(restartPart, "restarted", restart),
-  at(sweepPart, `swept ${amount(rows * lapsingPart)} that lapsed`, () => swept(database.path)),
-  at(backupPart, "backed up", () => backUp(installed)),
+  ...sweepParts.map((part) => at(part, `swept ${amount(rows * lapsingPart)} that lapsed`, () => swept(database.path))),
+  ...backupParts.map((part) => at(part, "backed up", () => backUp(installed))),
 ]);
 const [made, happened] = await Promise.all([customers.run(perSecond, partMs(1)), events]);
 clearInterval(sampling);
@@ -99,7 +102,7 @@ async function fill(): Promise<Preloaded> {
   const { real } = await makeReal(place, { connections, realSends });
   const path = join(folder, "small.db");
   multiply(real.path, path, real.count, rows);
-  lapseSome(path, Math.round(rows * lapsingPart), Date.now() + partMs(sweepPart));
+  for (const part of sweepParts) lapseSome(path, Math.round(rows * lapsingPart), Date.now() + partMs(part));
   return { ...real, path, url: `file:${path}`, count: rows };
 }
 
@@ -131,6 +134,7 @@ async function swept(path: string): Promise<void> {
 }
 
 async function backUp({ file, nodeArgs, prefix = [] }: Installed): Promise<void> {
+  rmSync(join(folder, "backup.db"), { force: true });
   const [program, ...args] = [...prefix, process.execPath, ...nodeArgs, file, "backup", join(folder, "backup.db")];
   await promisify(execFile)(program, args, { cwd: folder, env: { ...process.env, ...productionEnv(database.url) } });
 }

@@ -70,7 +70,7 @@ export function postpone(path: string): void {
 export function lapseSome(path: string, count: number, atMs: number): void {
   inDatabase(path, (db) => {
     db.prepare(
-      `UPDATE verifications SET expire_ms = ? WHERE id IN (SELECT id FROM verifications WHERE end_ms IS NULL LIMIT ?)`,
+      `UPDATE verifications SET expire_ms = ?1 WHERE id IN (SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms > ?1 LIMIT ?2)`,
     ).run(atMs, count);
   });
 }
