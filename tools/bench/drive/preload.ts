@@ -70,8 +70,9 @@ export function postpone(path: string): void {
 export function lapseSome(path: string, count: number, atMs: number): void {
   inDatabase(path, (db) => {
     db.prepare(
-      `UPDATE verifications SET expire_ms = ?1 WHERE id IN (SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms > ?1 LIMIT ?2)`,
-    ).run(atMs, count);
+      `UPDATE verifications SET expire_ms = @atMs
+         WHERE id IN (SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms > @atMs LIMIT @count)`,
+    ).run({ atMs, count });
   });
 }
 
