@@ -6,7 +6,7 @@
 import type { Channel } from "../otp/channel.ts";
 import type { Message } from "../otp/message/message.ts";
 
-/** Verifications in each of the two maps, which are not verified yet: 5 MB at most. */
+/** Verifications in each of the two maps, few of which are verified: 5 MB at most. */
 const mapMax = 16_384;
 /** Reads at once. Beyond that the provider stays unknown: a metric must not keep the database busy. */
 const readsMax = 4;
@@ -22,7 +22,7 @@ export interface Conversions {
   handedOver(verificationId: string, holder: Holder): void;
   /**
    * Calls `use`, at once or later, with the provider that had the message of a verification that was verified; undefined where that is
-   * not known. It is forgotten with that.
+   * not known. It is forgotten then.
    */
   holderOf(verificationId: string, use: (holder: Holder | undefined) => void): void;
 }

@@ -14,6 +14,7 @@ import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { startListener, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 
+const table = "the system's table of connections";
 const mib = 1_048_576;
 /** The budget of open connections, twice that of closed ones, and some that come between two looks. */
 const bytesMax = 28 * mib;
@@ -43,7 +44,7 @@ const streams = Buffer.concat([
 /** What the system has to send for a port, once that no longer changes. */
 async function queuedBytes(port: number): Promise<number> {
   for (let before = -1; ;) {
-    const queues = queuesIn(readTables() ?? "");
+    const queues = queuesIn(readTables()) ?? [];
     const bytes = queues.filter((queue) => queue.port === port).reduce((sum, queue) => sum + queue.bytes, 0);
     if (bytes === before) return bytes;
     before = bytes;
@@ -51,7 +52,7 @@ async function queuedBytes(port: number): Promise<number> {
   }
 }
 
-describe.skipIf(process.platform !== "linux")("with the real listener", () => {
+describe.skipIf(lacks("send queues", table))("with the real listener", () => {
   let listener: Listener;
   const opened: Socket[] = [];
   afterEach(async () => {
@@ -125,7 +126,7 @@ describe.skipIf(process.platform !== "linux")("with the real listener", () => {
   });
 });
 
-describe.skipIf(process.platform !== "linux")("a look", () => {
+describe.skipIf(lacks("looks at send queues", table))("a look", () => {
   interface Taken {
     readonly connection: Connection;
     /** How its client saw it end. */

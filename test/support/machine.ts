@@ -119,6 +119,7 @@ export const tools = {
   script: command([], "script", "--version"),
   prlimit: command([], "prlimit", "--version"),
   strace: command([], "strace", "-f", "-o", "/dev/null", "true"),
+  "the system's table of connections": { packages: [], isHere: () => existsSync("/proc/self/net/tcp") },
   "a tmpfs that may be mounted": { packages: [], isHere: canMount },
 } satisfies Record<string, Tool>;
 

@@ -151,9 +151,9 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "a turn takes all records that came",
     breaks: "records of many connections make turns for which everybody waits, before any of them is cut",
-    place: "src/server/listener/connections.ts#createConnections.brought",
-    text: `book.pace.cost(connection, charge(connection));`,
-    replacement: `charge(connection);`,
+    place: "src/server/listener/connections.ts#createConnections.chargeAtOnce",
+    text: `book.pace.cost(connection, bytes);`,
+    replacement: ``,
     suites: ["test/server/pace.test.ts"],
   },
   {

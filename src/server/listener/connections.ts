@@ -222,7 +222,7 @@ function onTick(book: Book): void {
     // What it has asked for may wait for us.
     if (pace.isWaiting(connection)) connection.activeTick = book.tick;
     const { callsUnderWay, activeTick, lastTick } = connection;
-    charge(connection);
+    wasRead(connection.hasBroughtKey ? 0 : charge(connection));
     if (isNoise(connection)) cut(connection);
     else if (book.tick - connection.endedTick > inTicks(limits, limits.endedMs)) close(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);

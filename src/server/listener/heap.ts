@@ -70,7 +70,7 @@ const readBytesMax = 8_388_608;
 let bytesRead = 0;
 
 /**
- * Notes that so much came from strangers. What it was read into is garbage at once, but V8 lets 64 MiB of such memory come
+ * Notes that so much came from strangers, pieces and records counted as they are charged. What it was read into is garbage at once, but V8 lets 64 MiB of such memory come
  * together, and more while it collects. It is all young, so the young part is collected by itself, which takes a millisecond or two.
  */
 export function wasRead(bytes: number): void {

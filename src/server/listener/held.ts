@@ -88,12 +88,12 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
     return (headerBytes) => {
       if (isBack) return;
       isBack = true;
-      queues.given(connection);
       if (isAnswer(holder)) holdings.remove(holder, connection.holder);
       else add(connection, -bytes);
       // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
       if (headerBytes !== undefined && connection.session !== undefined && !connection.socket.destroyed)
         leftBehind(http2LeftBytes + headerBytes);
+      queues.given(connection);
     };
   }
 

@@ -39,8 +39,8 @@ const moreBytesMin = 2_097_152;
 const leftBytesMin = 16_384;
 /** How many times what a look takes it is until the next one, and how long where it failed. */
 const [restTimes, retryMs] = [10, 500];
-/** At so many times the budget the next look does not wait. */
-const haste = 2;
+/** At so many times the budget the next look waits for no longer than the last one took. */
+const hastyTimes = 2;
 
 /** What is known of one connection. */
 interface Stranger {
@@ -63,31 +63,26 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   const recent = new Set<Stranger>();
   const closed = createClosed();
   const ports = new Set<number>();
-  let [bytesQueued, bytesSince] = [0, 0];
+  let [bytesQueued, bytesSince, hastyFromMs] = [0, 0, 0];
   let resting: NodeJS.Timeout | undefined;
 
-  function note(stranger: Stranger): void {
-    const bytes = bytesHandedOver(stranger.socket) ?? stranger.bytesHanded;
-    bytesSince += bytes - stranger.bytesHanded;
-    stranger.bytesHanded = bytes;
-  }
-
   function noteRecent(): void {
-    for (const stranger of recent) note(stranger);
+    for (const stranger of recent) bytesSince += handedSince(stranger);
     recent.clear();
     lookIfDue();
   }
 
   function lookIfDue(): void {
-    const isDue = bytesSince >= Math.max(bytesMax - bytesQueued, moreBytesMin);
-    if (isDue && (resting === undefined || bytesSince >= haste * bytesMax)) look();
+    if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
+    const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
+    if (resting === undefined || isHasty) look();
   }
 
   /** Not in the background: who asks for much would be given a hundred megabytes meanwhile. */
   function look(): void {
     const startMs = stopwatchMs();
-    const tables = read();
-    const queues = tables === undefined ? undefined : queuesIn(tables);
+    for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
+    const queues = queuesIn(read());
     if (queues === undefined) {
       closed.forget();
     } else {
@@ -96,13 +91,15 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
       closed.found(sumsByHolder(ofClosed, ownAddressOf));
       bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
     }
-    clearTimeout(resting);
-    const goOn = () => {
-      resting = undefined;
-      lookIfDue();
-    };
     const tookMs = stopwatchMs() - startMs;
+    hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
+    clearTimeout(resting);
     resting = setTimeout(goOn, queues === undefined ? retryMs : restTimes * tookMs).unref();
+  }
+
+  function goOn(): void {
+    resting = undefined;
+    lookIfDue();
   }
 
   return {
@@ -113,7 +110,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
       if (socket.localPort !== undefined) ports.add(socket.localPort);
       resetWhere(socket, () => {
         if (connection.hasBroughtKey) return false;
-        note(stranger);
+        bytesSince += handedSince(stranger);
         if (stranger.isToBeReset) return true;
         return !closed.mayTake(connection.holder, stranger.bytesHanded - stranger.bytesTaken);
       });
@@ -121,20 +118,28 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     given(connection) {
       const stranger = strangers.get(connection);
       if (stranger === undefined) return;
-      note(stranger);
+      bytesSince += handedSince(stranger);
       lookIfDue();
       // What TLS and HTTP/2 write comes behind the end of an answer.
       if (recent.size === 0) setImmediate(noteRecent);
       recent.add(stranger);
     },
     tick() {
-      for (const stranger of strangers.values()) note(stranger);
+      for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
       // Until it is known that they have room again, whoever ends may be reset.
       if (closed.isFull && resting === undefined) look();
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
   };
+}
+
+/** How much a stranger was given since it was last asked. */
+function handedSince(stranger: Stranger): number {
+  const bytes = bytesHandedOver(stranger.socket) ?? stranger.bytesHanded;
+  const more = bytes - stranger.bytesHanded;
+  stranger.bytesHanded = bytes;
+  return more;
 }
 
 /** What was found in open connections. */
@@ -209,7 +214,9 @@ function createClosed(): Closed {
     mayTake(holder, more) {
       if (more === 0) return true;
       const all = (byHolder.get(holder) ?? 0) + more;
-      if ((all > level && more >= leftBytesMin) || bytes + more > 2 * bytesMax) return false;
+      const isFarTooMuch = bytes + more > 2 * bytesMax;
+      const share = isFarTooMuch ? Math.min(level, bytesMax / (byHolder.size + 1)) : level;
+      if (all > share && (isFarTooMuch || more >= leftBytesMin)) return false;
       byHolder.set(holder, all);
       bytes += more;
       return true;

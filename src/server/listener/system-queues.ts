@@ -32,7 +32,7 @@ export function readTables(): string | undefined {
 
 function readTable(path: string): string {
   try {
-    return readFileSync(path, "latin1");
+    return readFileSync(path, "utf8");
   } catch (error) {
     // Other systems have neither, and one without IPv6 lacks its own.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
@@ -40,9 +40,9 @@ function readTable(path: string): string {
   }
 }
 
-/** Finds all queues that are not empty. */
-export function queuesIn(text: string): SystemQueue[] {
-  return [...text.matchAll(queued)].map(queueOf);
+/** Finds all queues that are not empty in what was read. */
+export function queuesIn(text: string | undefined): SystemQueue[] | undefined {
+  return text === undefined ? undefined : [...text.matchAll(queued)].map(queueOf);
 }
 
 function queueOf([, port = "", peer = "", bytes = "", inode = ""]: RegExpExecArray): SystemQueue {
