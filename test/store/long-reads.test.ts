@@ -60,7 +60,8 @@ test("the thread of long reads leaves a busy core to the calls", async () => {
   const tasks = process.platform === "linux" ? readdirSync("/proc/self/task") : [];
   const niceOf = (task: string) => readFileSync(`/proc/self/task/${task}/stat`, "utf8").split(") ")[1]?.split(" ")[16];
   const yielding = tasks.filter((task) => Number(niceOf(task)) === Math.min(getPriority() + 10, 19));
-  expect(yielding).toHaveLength(Math.min(tasks.length, 1));
+  // At 19 all leave it, and none can leave more.
+  expect(yielding).toHaveLength(getPriority() === 19 ? tasks.length : Math.min(tasks.length, 1));
 });
 
 test("a long read that runs long holds no send up, is ended, and the next one works", async () => {
