@@ -1,9 +1,10 @@
 /** What TLS has made of answers, and the client does not take, is held for it too. */
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createConnection, moveTo } from "../../src/server/listener/connection.ts";
+import type { Response } from "../../src/server/listener/exchange.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
 import { createSendQueues } from "../../src/server/listener/send-queues.ts";
 import { Wire } from "../../src/server/listener/wire.ts";
@@ -48,6 +49,23 @@ describe.skipIf(lacks("answers by TLS", "openssl"))("with a certificate", () => 
     for (const { connection } of [greedy, modest]) held.note(connection);
     expect(greedy.socket.destroyed).toBe(true);
     expect(modest.socket.destroyed).toBe(false);
+  });
+
+  test.each([
+    ["stays with the little that it takes", 1_568, false],
+    ["goes with more", 4_096, true],
+  ])("beside others who mostly wait for us, who begins TLS %s", async (_, bytes, goes) => {
+    const { connection: owed } = await openIdle(makeCertificate("held"));
+    const beginner = createConnection(owed.socket, new Wire(new Socket(), undefined, () => {}), "192.0.2.1", 0, 0);
+    beginner.socket = new Socket();
+    const answer = { writableEnded: false } as Response;
+    owed.answersDue = new Set([answer]);
+    const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
+    onTestFinished(() => held.end());
+    for (const connection of [owed, beginner]) held.opened(connection);
+    held.hold(beginner, answer, bytes);
+    held.hold(owed, answer, 5_000_000);
+    expect([owed.socket.destroyed, beginner.socket.destroyed]).toEqual([false, goes]);
   });
 
   test.each([

@@ -38,11 +38,13 @@ const isAnswer = (holder: Holder): holder is Response => "writableEnded" in hold
 
 const isOfMany = ({ isProxys, session }: Connection) => isProxys && session !== undefined;
 
-function mayGo(holder: Holder): boolean {
+function mayGo(holder: Holder, bytes: number): boolean {
   if (isAnswer(holder)) return holder.writableEnded;
   if (isOfMany(holder)) return false;
+  const { answersDue, wire } = holder;
+  // Whoever begins TLS has not been able to ask yet.
+  if (wire?.isHandshakeDone === false && bytes <= helloBytes) return false;
   // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
-  const { answersDue } = holder;
   return answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size;
 }
 

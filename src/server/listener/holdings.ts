@@ -8,7 +8,7 @@ import type { Request } from "./exchange.ts";
 export interface HoldingsOptions<Holder> {
   /** Bytes that all may hold together. */
   readonly bytesMax: number;
-  readonly mayGo: (holder: Holder) => boolean;
+  readonly mayGo: (holder: Holder, bytes: number) => boolean;
   /** Takes everything from a holder, which was so much. It is forgotten already. */
   readonly evict: (holder: Holder, bytes: number) => void;
 }
@@ -80,9 +80,9 @@ export function createHoldings<Holder extends object>(options: HoldingsOptions<H
       if (its.bytes <= bytesMax / byAddress.size) break;
       // Down to the next address, and somewhat further, lest two of them take turns.
       const leave = (next?.[1].bytes ?? 0) * (1 - freedPart);
-      for (const [holder] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {
+      for (const [holder, held] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {
         if (bytes <= enough || its.bytes < leave) break;
-        if (!mayGo(holder)) continue;
+        if (!mayGo(holder, held)) continue;
         leavers.push([holder, remove(holder, address)]);
       }
       if (its.bytes >= leave) seen.add(address);
