@@ -236,6 +236,24 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     expect(await endAll(taken)).toEqual(["reset", "closed"]);
   });
 
+  test("leaves who reads a document slowly alone where a hundred addresses have left a little more than they may", async () => {
+    const taken = await openTaken(["192.0.2.200"]);
+    const [slow] = taken as [Taken];
+    const looked = Promise.withResolvers<void>();
+    const { queues } = createCounted(() => {
+      looked.resolve();
+      return Array.from({ length: 100 }, (_, i) =>
+        unread(slow, 100_000, "0", `${(i + 1).toString(16).padStart(2, "0").toUpperCase()}0200C0`),
+      );
+    });
+    queues.opened(slow.connection);
+    await give(taken, 9 * mib);
+    queues.tick();
+    await looked.promise;
+    await give(taken, 200_000);
+    expect(await endAll(taken)).toEqual(["closed"]);
+  });
+
   test("has everybody reset who ends behind unread answers once closed ones have twice as much as they may", async () => {
     const taken = await openTaken(Array.from({ length: 6 }, (_, i) => `192.0.2.${i + 1}`));
     const { queues } = createCounted(() => []);

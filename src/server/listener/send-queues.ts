@@ -37,6 +37,8 @@ const bytesEnough = 7_340_032;
 const moreBytesMin = 2_097_152;
 /** Who may leave less is not reset at the end, but where closed ones have twice their budget. */
 const leftBytesMin = 16_384;
+/** Each address may leave a document in closed ones, until they have twice their budget: who reads slowly loses none to many others. */
+const shareMin = 262_144;
 /** How many times what a look takes it is until the next one, and how long where it failed. */
 const [restTimes, retryMs] = [10, 500];
 /** At so many times the budget the next look waits for no longer than the last one took. */
@@ -209,7 +211,8 @@ function createClosed(): Closed {
     found(found) {
       byHolder = found;
       bytes = sumOf([...found.values()]);
-      level = bytes > bytesMax ? levelOf([...found.values()], bytesMax) : Number.POSITIVE_INFINITY;
+      const isFull = bytes > bytesMax;
+      level = isFull ? Math.max(shareMin, levelOf([...found.values()], bytesMax)) : Number.POSITIVE_INFINITY;
     },
     mayTake(holder, more) {
       if (more === 0) return true;
