@@ -11,6 +11,7 @@ import type { Response } from "./exchange.ts";
 import { destroy, drop } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
 import { createHoldings } from "./holdings.ts";
+import { handleOf } from "./reading.ts";
 import type { SendQueues } from "./send-queues.ts";
 
 export interface Held {
@@ -156,15 +157,11 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
   };
 }
 
-interface SocketWithHandle {
-  readonly _handle?: { readonly writeQueueSize?: number } | null;
-}
-
 /** What TLS has yet to send or keeps room for, and the piece of it that is on its way to the system, which is a copy. */
 function bytesOfTls({ socket, wire }: Connection): number {
   if (wire === undefined) return 0;
-  // oxlint-disable-next-line no-underscore-dangle -- undocumented; no other count has what HTTP/2 writes past the socket
-  const { writeQueueSize = 0 } = (socket as unknown as SocketWithHandle)._handle ?? {};
+  // No other count has what HTTP/2 writes past the socket.
+  const writeQueueSize = handleOf(socket)?.writeQueueSize ?? 0;
   return wire.writableLength + Math.max(wire.roomKept, writeQueueSize);
 }
 

@@ -86,7 +86,8 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
     const queues = queuesIn(read());
     if (queues === undefined) {
-      closed.forget();
+      // Where nobody can tell, nobody is reset.
+      closed.found(new Map());
     } else {
       bytesSince = 0;
       const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
@@ -196,8 +197,6 @@ interface Closed {
   found(byHolder: Map<string, number>): void;
   /** Takes a connection that ends with so much unread, at most, and says false where it has to be reset. */
   mayTake(holder: string, bytes: number): boolean;
-  /** Where nobody can tell, nobody is reset. */
-  forget(): void;
   readonly bytes: number;
   readonly isFull: boolean;
 }
@@ -223,11 +222,6 @@ function createClosed(): Closed {
       byHolder.set(holder, all);
       bytes += more;
       return true;
-    },
-    forget() {
-      byHolder = new Map();
-      bytes = 0;
-      level = Number.POSITIVE_INFINITY;
     },
     get bytes() {
       return bytes;
