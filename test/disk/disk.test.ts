@@ -166,7 +166,14 @@ describe("a disk that is full or read-only from the start", () => {
     const free = fillUp(folder);
     const full = await command("serve");
     expect(full.code).toBe(1);
-    expect(full.errors).toBe(`OTP_DATABASE_URL: the database ${path} cannot be opened: its disk is full\n`);
+    expect(full.errors).toBe(
+      `OTP_DATABASE_URL: the database ${path} cannot be opened: the disk of ${folder} is full\n`,
+    );
+    const elsewhere = temporaryFolder();
+    const backup = await command("backup", join(elsewhere, "copy.db"));
+    rmSync(elsewhere, { recursive: true });
+    expect(backup.code).toBe(1);
+    expect(backup.errors).toBe(`Nothing was backed up: ${path} could not be copied: the disk of ${folder} is full.\n`);
     free();
     remount(folder, "ro");
     const readOnly = await command("serve");

@@ -9,7 +9,7 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Instant } from "../../system.ts";
-import { fileTrouble } from "../file-trouble.ts";
+import { fileTrouble, sqliteTrouble } from "../file-trouble.ts";
 import { expirePending, type Expired } from "../move/expire-pending.ts";
 import { databaseFile, otherNames } from "./database-file.ts";
 import { LockHeld, lockFile } from "./file-lock.ts";
@@ -159,7 +159,7 @@ async function throughDraft<T>(target: string, source: string, make: (draft: str
     throw new BackupTrouble(
       error.code === "SQLITE_NOTADB"
         ? `${source} is no database of otpd`
-        : `${source} could not be copied: ${error.message}`,
+        : `${source} could not be copied: ${sqliteTrouble(error, target, source)}`,
       { cause: error },
     );
   } finally {

@@ -6,11 +6,11 @@
  * link to it leads to. The CLI reads and writes beside the server without it.
  */
 import Sqlite, { type Database } from "better-sqlite3";
-import { closeSync, openSync, statfsSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { System } from "../../system.ts";
 import { createStore } from "../acts.ts";
+import { sqliteTrouble } from "../file-trouble.ts";
 import { databaseFile, otherNames } from "./database-file.ts";
 import { lockFile } from "./file-lock.ts";
 import { busyWaitMs, isBusy } from "./group-commit.ts";
@@ -43,14 +43,16 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const path = databaseFile(options.path);
   const { exclusive, lockWaitMs = 15_000, onLockWait } = options;
   const lock = exclusive ? await lockFile(`${path}.lock`, lockWaitMs, () => onLockWait?.(lockWaitMs)) : undefined;
+  let db: Database | undefined;
   try {
-    const db = await openFile(path, refuseMoved);
+    db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     const longReads = new LongReads({ path });
     const checkpoints = new Checkpoints(db, { path });
     const parts = { db, system: options.system, lock, watchers: options, longReads, checkpoints };
     return createStore(new SqliteEngine(parts), options);
   } catch (error) {
+    db?.close();
     lock?.close();
     throw error;
   }
@@ -88,14 +90,8 @@ export async function openFile(path: string, check: (db: Database) => void): Pro
   } catch (error) {
     db?.close();
     if (!(error instanceof Sqlite.SqliteError)) throw error;
-    // "disk I/O error" alone tells nobody where to look, and is what SQLite says where there is no room for its -shm file.
-    const why = error.code.startsWith("SQLITE_IOERR") && isFull(path) ? "its disk is full" : error.message;
-    throw new Error(`the database ${path} cannot be opened: ${why}`, { cause: error });
+    throw new Error(`the database ${path} cannot be opened: ${sqliteTrouble(error, path)}`, { cause: error });
   }
-}
-
-function isFull(path: string): boolean {
-  return statfsSync(dirname(path)).bavail === 0;
 }
 
 /** Sets WAL, which stays with the file. */
