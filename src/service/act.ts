@@ -69,8 +69,10 @@ export function storedRefusal(decided: {
 export async function sentNow({ store, tenantOf, phoneOf }: ActTools, verification: Verification): Promise<Sent> {
   const { policy } = tenantOf(verification.tenant);
   const now = store.now();
-  const mayResend = resendsLeft(verification, policy, now).count > 0;
-  const tatsMs = mayResend ? (await store.readPhone(phoneOf(verification))).tats : [];
+  const ref = phoneOf(verification);
+  // In the sandbox one number may have all requests, and reading it would take as long as there are of them.
+  const isLimited = ref.buckets > 0 && resendsLeft(verification, policy, now).count > 0;
+  const tatsMs = isLimited ? (await store.readPhone(ref)).tats : [];
   return sentAt(verification, policy, now, tatsMs);
 }
 

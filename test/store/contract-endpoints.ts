@@ -259,5 +259,17 @@ export function endpointCases(withStore: WithStore): void {
         expect(Math.max(...ages)).toBe(4);
       }),
     );
+
+    test(
+      "of a test key is dropped before any other",
+      withStore(async (fixture) => {
+        const { store, system } = fixture;
+        await backlog(fixture, 4, endpointOf("we_1"));
+        const acts = createActs(store, system, ringOf(1), testPolicy, true);
+        for (let i = 0; i < 2; i++) await acts.send(ann, { tenant: "default+test" });
+        expect(await store.events.trimEvents(4, 100)).toBe(2);
+        expect((await claimAll(store)).map(({ event }) => event.facts["test"])).toEqual(Array(4).fill(false));
+      }),
+    );
   });
 }

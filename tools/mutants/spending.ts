@@ -112,8 +112,8 @@ export const spendingMutants: readonly Mutant[] = [
     name: "get without the limits",
     breaks: "whoever asks anew is told of a resend that is refused",
     place: "src/service/act.ts#sentNow",
-    text: `mayResend ? (await`,
-    replacement: `mayResend && now < 0 ? (await`,
+    text: `isLimited ? (await`,
+    replacement: `isLimited && now < 0 ? (await`,
     suites: ["test/server/scenarios.test.ts"],
   },
   {

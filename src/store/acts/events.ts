@@ -37,11 +37,14 @@ const sql = {
     name: "count-events",
     text: `SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT $1) AS waiting`,
   },
+  /** Those of test keys go first, and then the oldest. */
   trim: {
     name: "trim-events",
     text: `DELETE FROM events WHERE (endpoint_id, id) IN (
         SELECT endpoint_id, id FROM (
-          SELECT endpoint_id, id, row_number() OVER (PARTITION BY endpoint_id ORDER BY create_ms DESC, id) AS place
+          SELECT endpoint_id, id, row_number() OVER (
+            PARTITION BY endpoint_id ORDER BY CASE WHEN facts LIKE '%"test":true%' THEN 1 ELSE 0 END, create_ms DESC, id
+          ) AS place
           FROM events WHERE endpoint_id IN (SELECT endpoint_id FROM events GROUP BY endpoint_id HAVING count(*) > $1)
         ) AS ranked WHERE place > $1 ORDER BY place DESC LIMIT $2
       ) RETURNING id`,

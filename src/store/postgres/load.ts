@@ -123,6 +123,8 @@ interface Placed {
 interface PhoneKeys {
   readonly buckets: readonly Buffer[];
   readonly indexes: readonly Buffer[];
+  /** Those of them that have limits: in the sandbox one number may have all requests, and nothing asks for its open attempts. */
+  readonly limited: readonly Buffer[];
   /** Those of named limits, which are locked in one order with them. */
   readonly limits: readonly Buffer[];
 }
@@ -140,24 +142,29 @@ function phoneKeys(refs: readonly PhoneRef[]): PhoneKeys {
   return {
     buckets: unique([...buckets, ...ofLimits]),
     indexes: unique(refs.flatMap((ref) => ref.indexes)),
+    limited: unique(refs.flatMap((ref) => (ref.buckets > 0 ? ref.indexes : []))),
     limits: unique(limits.flatMap(({ indexes }) => indexes)),
   };
 }
 
-function phoneValues({ buckets, indexes }: PhoneKeys, now: Instant): Parameters<typeof sql.belongings.values>[0] {
+function phoneValues(
+  { buckets, indexes, limited }: PhoneKeys,
+  now: Instant,
+): Parameters<typeof sql.belongings.values>[0] {
   if (indexes.length === 0) return {};
-  return { tats: [buckets], histories: [indexes], openAttempts: [indexes, now - lifeMaxMs, now] };
+  const openAttempts = limited.length === 0 ? {} : { openAttempts: [limited, now - lifeMaxMs, now] as const };
+  return { tats: [buckets], histories: [indexes], ...openAttempts };
 }
 
 /** Loads what was found of phones: the buckets of their limits, their histories, and the attempts left on their requests. */
-function loadFound(unit: PostgresUnitOfWork, { buckets, indexes }: PhoneKeys, found: Belongings): void {
+function loadFound(unit: PostgresUnitOfWork, { buckets, indexes, limited }: PhoneKeys, found: Belongings): void {
   const at = (keys: readonly Buffer[], { place }: Placed) => keys[place - 1] ?? Buffer.alloc(0);
   for (const row of found.tats ?? []) unit.loadBucket(at(buckets, row), row.tat_ms);
   for (const row of found.histories ?? []) {
     const index = at(indexes, row);
     unit.loadHistory(index, toHistory({ ...row, phone_index: index }));
   }
-  for (const row of found.openAttempts ?? []) unit.loadOpenAttempts(at(indexes, row), row.open);
+  for (const row of found.openAttempts ?? []) unit.loadOpenAttempts(at(limited, row), row.open);
 }
 
 /** Loads what is kept of phones, unlocked. */

@@ -286,6 +286,7 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
     refusals: [
       [{ status: 403, body: "Authorization failed for sendsms" }, "credentials"],
       [{ status: 400, body: "Missing receiver number, rejected" }, "recipient"],
+      [{ status: 403, body: "Not routable. Do not try again." }, "recipient"],
       [{ status: 400, body: "Sender missing and no global set, rejected" }, "content"],
     ],
     throttled: [{ status: 503, body: "Temporal failure, try again later." }],
