@@ -343,13 +343,17 @@ async function watch(
   const ended = new AbortController();
   const signal = AbortSignal.any([call.signal, ended.signal]);
   const cancel = lookAgain(way, call.request, signal, () => ended.abort());
+  const over = Promise.withResolvers<void>();
   response.once("close", () => {
     taken.giveBack();
     cancel();
+    over.resolve();
   });
   lasts();
   response.setHeader("cache-control", "no-store");
-  await universalResponseToNodeResponse(await rpcs.stream({ ...call, signal }, watchMs), response);
+  const answer = await rpcs.stream({ ...call, signal }, watchMs);
+  // Connect's half waits for an "end" that no response of Node's ever tells.
+  await Promise.race([universalResponseToNodeResponse(answer, response), over.promise]);
   return call.refusal;
 }
 

@@ -130,6 +130,13 @@ export function createActivities(
       watchers.add(watcher);
       book.watchers += 1;
       if (book.watchers === 1) onWatched(true);
+      const leave = () => {
+        if (!watchers.delete(watcher)) return;
+        book.watchers -= 1;
+        if (book.watchers === 0) onWatched(false);
+      };
+      // Who takes nothing any more asks for nothing either, and this would never go on.
+      signal.addEventListener("abort", leave, { once: true });
       try {
         // At once: whoever watches knows that he does.
         yield { activities: [], omitted: 0 };
@@ -142,9 +149,8 @@ export function createActivities(
           yield { activities, omitted };
         }
       } finally {
-        watchers.delete(watcher);
-        book.watchers -= 1;
-        if (book.watchers === 0) onWatched(false);
+        signal.removeEventListener("abort", leave);
+        leave();
       }
     },
   };

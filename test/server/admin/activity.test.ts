@@ -72,6 +72,27 @@ test("a send, its provider's call, a wrong code, a refusal and the end are told 
   for (const secret of [phone.slice(1), code, request_id]) expect(text).not.toContain(secret);
 });
 
+test("watches that we ended leave room for calls", async () => {
+  // As many as there are calls at once.
+  for (let i = 0; i < 64; i++) {
+    const error = await watching(client, { kinds: ["x"] }).catch(ConnectError.from);
+    expect(error).toMatchObject({ code: Code.InvalidArgument });
+  }
+  expect((await client.getSession({})).scopes).not.toEqual([]);
+});
+
+test("whoever has left watches no longer, though he was never asked again", async () => {
+  const activities = createActivities(createSteppedSystem());
+  const gone = new AbortController();
+  const stream = activities.watch({ tenant: undefined, kinds: [], country: "" }, gone.signal);
+  await stream.next();
+  expect(activities.watchers).toBe(1);
+  gone.abort();
+  expect(activities.watchers).toBe(0);
+  await stream.return();
+  expect(activities.watchers).toBe(0);
+});
+
 test("every end is told: a lock after its last wrong code, a cancel of either side, a message that nobody took, an expiry", async () => {
   world.system.advance(2_000);
   const watcher = await watching(client, { kinds: ["guess", "end"] });
