@@ -29,13 +29,13 @@ const settingsHelp = `What is not set is the operator's, from the environment:
   --brand TEXT              the name in its SMS
   --texts FILE              its own texts, as in docs/templates.md
   --countries LIST          such as NL,BE, or *
-  --phone-limits LIST       SMS to one number, such as 5@10m,6@4h
+  --phone-limits LIST       messages to one number, such as 5@10m,6@4h
   --resend-gaps LIST        waits before each resend, such as 30s,60s
   --code-length N           digits, 6 to 10
   --code-length-max N       digits after wrong guesses, 6 to 10
   --ttl-seconds N           lifetime of a code, 180 to 600
   --max-attempts N          wrong codes until the lock, 1 to 10
-  --daily-cap N             SMS in a UTC day; 0 is no cap, and refused where OTP_DAILY_MESSAGE_CAP is set
+  --daily-cap N             messages in a UTC day; 0 is no cap, and refused where OTP_DAILY_MESSAGE_CAP is set
   --country-cap CC=N        messages in a UTC day to one country, such as NG=50; 0 for none at all; once for each
   --daily-spend-cap AMOUNT  what its messages of a UTC day may cost, such as 250.00; needs OTP_PRICES_FILE
   --limit NAME=LIMITS       what sends may name in limit_keys, such as user=5@1h,20@24h; once for each

@@ -125,7 +125,7 @@ const unfit: Readonly<Record<Channel, string>> = {
   whatsapp: "phone is not a mobile number, so it gets no WhatsApp message.",
 };
 
-/** Hides a number for people: `+31612345678` becomes `+31••••••78`. */
+/** Hides a number for people: `+31612345678` becomes `+31•••••••78`. */
 export function maskPhone(e164: string): string {
   return e164.slice(0, 3) + "•".repeat(Math.max(0, e164.length - 5)) + e164.slice(-2);
 }

@@ -309,7 +309,7 @@ export type VerifyOtpResponse = Message<"otp.v1.VerifyOtpResponse"> & {
   state: State;
 
   /**
-   * The number that is now proven, in E.164; masked, such as "+31••••••78", for a publishable key.
+   * The number that is now proven, in E.164; masked, such as "+31•••••••78", for a publishable key.
    *
    * @generated from field: string phone = 3;
    */
@@ -324,8 +324,8 @@ export type VerifyOtpResponse = Message<"otp.v1.VerifyOtpResponse"> & {
 
   /**
    * The proof to hand on: a JWT, signed with EdDSA by a key of `/.well-known/jwks.json`, good for 5 minutes. Claims: iss,
-   * aud (the tenant's audience), sub (the request_id), phone (in full), purpose, bind, iat, exp, jti; `test` is true for
-   * a test key's. Whoever gets it from a client checks it instead of believing the client.
+   * aud (the tenant's audience), sub (the request_id), phone (in full), channels, purpose, bind, iat, exp, jti; `test` is
+   * true for a test key's. Whoever gets it from a client checks it instead of believing the client.
    *
    * @generated from field: string receipt = 5;
    */
@@ -566,7 +566,7 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   delivery: Delivery;
 
   /**
-   * The number, in E.164; masked, such as "+31••••••78", for a publishable key.
+   * The number, in E.164; masked, such as "+31•••••••78", for a publishable key.
    *
    * @generated from field: string phone = 5;
    */
@@ -668,8 +668,8 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   deliveryDetail: string;
 
   /**
-   * The messages that were owed for it, the first one first: that of the send, then one for each resend. At most 16. None
-   * for a publishable key.
+   * The messages that were owed for it, the first one first: that of the send, then one for each fallback
+   * and each resend. At most 16. None for a publishable key.
    *
    * @generated from field: repeated otp.v1.OtpMessage messages = 19;
    */
@@ -1075,7 +1075,8 @@ export const Reason = {
   SCOPE_MISSING: 21,
 
   /**
-   * The publishable key does not list this Origin. PERMISSION_DENIED, 403.
+   * The publishable key does not list this Origin, or the tenant not this `web_origin`, which `field` then names.
+   * PERMISSION_DENIED, 403.
    *
    * @generated from enum value: REASON_ORIGIN_NOT_ALLOWED = 22;
    */
@@ -1138,7 +1139,8 @@ export const Reason = {
   IP_RATE_LIMITED: 30,
 
   /**
-   * The operator's daily cap on messages is reached. RESOURCE_EXHAUSTED, 429.
+   * A daily cap of the tenant is reached: on messages, on calls, on one country's messages or on what they cost. `cap` in
+   * ErrorInfo's metadata says which, where it is not that on messages. RESOURCE_EXHAUSTED, 429.
    *
    * @generated from enum value: REASON_SPEND_LIMIT = 31;
    */
@@ -1159,8 +1161,9 @@ export const Reason = {
   DELIVERY_FAILED: 33,
 
   /**
-   * The database cannot be written now: retry unchanged. Where no Retry-After comes with it the call may have taken
-   * effect, and had no Idempotency-Key that would make a retry harmless: do not retry it. UNAVAILABLE, 503.
+   * The database cannot be written now, or the server has no room for the call: retry unchanged. Where no Retry-After
+   * comes with it the call may have taken effect, and had no Idempotency-Key that would make a retry harmless: do not retry
+   * it. UNAVAILABLE, 503.
    *
    * @generated from enum value: REASON_STORE_UNAVAILABLE = 34;
    */

@@ -3781,8 +3781,8 @@ export const TenantViewSchema: GenEnum<TenantView> = /*@__PURE__*/
  * that is left empty is its own. Every write, and every look at a whole number, is in the audit before it is answered.
  *
  * Errors carry google.rpc.ErrorInfo of the domain "otpd". Every RPC has these reasons: API_KEY_MISSING, API_KEY_INVALID,
- * API_KEY_EXPIRED, API_KEY_REVOKED, SESSION_INVALID, SCOPE_MISSING, INVALID_REQUEST, KEY_RATE_LIMITED, IP_RATE_LIMITED,
- * STORE_UNAVAILABLE, SHUTTING_DOWN, DEADLINE, INTERNAL; those that name something also NOT_FOUND.
+ * API_KEY_EXPIRED, API_KEY_REVOKED, SESSION_INVALID, SCOPE_MISSING, ORIGIN_NOT_ALLOWED, INVALID_REQUEST, KEY_RATE_LIMITED,
+ * IP_RATE_LIMITED, STORE_UNAVAILABLE, SHUTTING_DOWN, DEADLINE, INTERNAL; those that name something also NOT_FOUND.
  *
  * @generated from service otp.admin.v1.AdminService
  */
