@@ -187,10 +187,10 @@ function createStop(
 
 /** What is served without a key: health, and reflection where it is on. */
 async function openRpcsOf(
-  { config, onFault }: Base,
+  { config }: Base,
   health: HealthService,
   ownAddressOf: OwnAddressOf,
-): Promise<OpenRpcsOptions> {
+): Promise<Omit<OpenRpcsOptions, "onFault">> {
   const reflection = config.reflection ? await import("./server/rpc/reflection.ts") : undefined;
   return {
     routes(registry) {
@@ -202,7 +202,6 @@ async function openRpcsOf(
     watchMs,
     budgets: openRpcBudgets,
     ownAddressOf,
-    onFault: onFault("open-rpcs"),
   };
 }
 

@@ -28,9 +28,9 @@ import { statisticsHandlers } from "../server/admin/statistics.ts";
 import { tenantHandlers } from "../server/admin/tenants.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
-import { createClientAddress, createOwnAddressOf } from "../server/http/client-address.ts";
+import { createClientAddress, createIsWithin } from "../server/http/client-address.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
-import { createConnections } from "../server/listener/connections.ts";
+import { createConnections, type Connections } from "../server/listener/connections.ts";
 import type { Request, RequestHandler } from "../server/listener/exchange.ts";
 import { connectionLimits, startServer, type RunningServer } from "../server/listener/server.ts";
 import { createAddressOf, peerOf, whole } from "../server/rpc/authorize.ts";
@@ -58,7 +58,6 @@ export interface RunningAdmin extends RunningServer {
 export async function startAdmin(base: Base, ownAddressOf: OwnAddressOf, version: string): Promise<RunningAdmin> {
   const { config, onFault } = base;
   const { tls, admin } = config;
-  const addressOfNoProxy = createOwnAddressOf(config.trustedProxies);
   const connections = createConnections({
     ...connectionLimits,
     idleMs: config.idleMs,
@@ -66,9 +65,9 @@ export async function startAdmin(base: Base, ownAddressOf: OwnAddressOf, version
     connectionsMax,
     ownAddressOf,
     pace: base.pace,
-    isProxy: (peer) => addressOfNoProxy(peer) === undefined,
+    isProxy: createIsWithin(config.trustedProxies),
   });
-  const { handler, end } = createHandler(base, ownAddressOf, version, connections.authenticated);
+  const { handler, end } = createHandler(base, ownAddressOf, version, connections);
   const server = await startServer({
     handler,
     connections,
@@ -96,7 +95,7 @@ function createHandler(
   base: Base,
   ownAddressOf: OwnAddressOf,
   version: string,
-  onAuthenticated: (request: Request) => void,
+  { authenticated, untilRoom }: Connections,
 ): { readonly handler: RequestHandler; readonly end: () => void } {
   const { config, system, store, telemetry, tenants, onFault } = base;
   const now = () => store.now();
@@ -137,16 +136,16 @@ function createHandler(
     handlers: createHandlers(base, version),
     system,
     isOwnHost: isOwnHostFor(base, proxies),
-    pages: (shared) => createPages(createConsole(signIn), shared),
+    pages: (shared) => createPages(createConsole(signIn), shared, untilRoom),
     hasCredentials,
     authenticate,
     wasValid: ({ headers }) => keys.wasValid(headers.authorization),
     addressOf,
     ownAddressOf,
     limit: createCallLimit(callLimit, "KEY_RATE_LIMITED", now),
-    onAuthenticated,
+    onAuthenticated: authenticated,
     onCall(call, status, durationMs) {
-      if (call.caller !== undefined || log.hasRoom()) telemetry.call(call, status, durationMs);
+      if (call.caller !== undefined || log.takeLine()) telemetry.call(call, status, durationMs);
     },
     onTurnedAway: log.add,
     onFault: faults.onFault,

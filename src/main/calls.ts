@@ -4,7 +4,7 @@
 import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import { createClientAddress, createOwnAddressOf } from "../server/http/client-address.ts";
+import { createClientAddress, createIsWithin, createOwnAddressOf } from "../server/http/client-address.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
@@ -46,8 +46,6 @@ export function createBoundConnections(base: Base, ownAddressOf: OwnAddressOf): 
       `OTP_MAX_CONNECTIONS is ${config.connectionsMax}, but this process ${room.cause} that it takes ${connectionsMax} connections`,
     );
   }
-  // All callers of a proxy come from its address.
-  const addressOfNoProxy = createOwnAddressOf(config.trustedProxies);
   return createConnections({
     ...connectionLimits,
     idleMs: config.idleMs,
@@ -55,7 +53,8 @@ export function createBoundConnections(base: Base, ownAddressOf: OwnAddressOf): 
     connectionsMax,
     ownAddressOf,
     pace: base.pace,
-    isProxy: (peer) => addressOfNoProxy(peer) === undefined,
+    // All callers of a proxy come from its address.
+    isProxy: createIsWithin(config.trustedProxies),
   });
 }
 
@@ -84,7 +83,7 @@ export interface CallsOptions {
   readonly ownKeys: OwnKeys;
   readonly pages: SitePages["pages"];
   readonly refusals: Pick<RefusalCounts, "count">;
-  readonly openRpcs: OpenRpcsOptions;
+  readonly openRpcs: Omit<OpenRpcsOptions, "onFault">;
 }
 
 /** Makes the gateway. `end` is that of its logs. */
@@ -127,8 +126,9 @@ export function createCalls(
     wasValid,
     onAuthenticated: connections.authenticated,
     pages(shared) {
-      const openRpcs = createOpenRpcs(options.openRpcs, shared);
-      const ofSite = createPages(pages, shared);
+      const ofOpenRpcs = { ...options.openRpcs, onFault: faults.onFault.bind(undefined, "open-rpcs") };
+      const openRpcs = createOpenRpcs(ofOpenRpcs, shared);
+      const ofSite = createPages(pages, shared, connections.untilRoom);
       return (...asked) => openRpcs(...asked) ?? ofSite(...asked);
     },
     authorize: authorize.byHeaders,

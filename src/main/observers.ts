@@ -82,7 +82,7 @@ export function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) 
       const { caller, reached, refusal } = call;
       // One of which anybody could make any number: without a valid key, or a page's that was not let in.
       const isAnybodys = caller === undefined || (isPublishable(caller.kind) && !reached);
-      if (!isAnybodys || log.hasRoom()) telemetry.call(call, status, durationMs);
+      if (!isAnybodys || log.takeLine()) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
       if (activities.watchers > 0) tellers.refused(call);
       if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
@@ -110,9 +110,9 @@ export function createFaultLines(base: Pick<Base, "system" | "telemetry">): {
   readonly onFault: (where: string, error: unknown) => void;
   readonly end: () => void;
 } {
-  const { hasRoom, end } = createTurnedAwayLines(base);
+  const { takeLine, end } = createTurnedAwayLines(base);
   const onFault = (where: string, error: unknown) => {
-    if (hasRoom()) base.telemetry.fault(where, error);
+    if (takeLine()) base.telemetry.fault(where, error);
   };
   return { onFault, end };
 }

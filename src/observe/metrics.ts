@@ -125,8 +125,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
         for (const cause of forgedCauses) refusedReports(name, cause);
       }
       await readGauges();
-      const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
-      return { type: registry.contentType, body: `${own}\n${process}` };
+      const [ofService, ofProcess] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
+      return { type: registry.contentType, body: `${ofService}\n${ofProcess}` };
     },
   };
 }
@@ -158,7 +158,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
   return {
     call(call, durationMs) {
       const { rpc, refusal } = call;
-      const outcome = refusal === undefined ? "ok" : callOutcomeOf(call);
+      const outcome = callOutcomeOf(call);
       calls(rpc, outcome).add();
       // The client left: the duration is not that of an answer.
       if (outcome === "canceled") return;

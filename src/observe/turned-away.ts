@@ -24,7 +24,7 @@ export interface TurnedAwayLog {
   /** Writes a request, or counts it where too many were written lately. */
   add(request: TurnedAway): void;
   /** Takes one of this second's lines for a call that anybody could have made, or counts the call where none is left. */
-  hasRoom(): boolean;
+  takeLine(): boolean;
   /** Writes at once how many were counted since the last line. */
   end(): void;
 }
@@ -52,7 +52,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
     rest = 0;
   }
 
-  function hasRoom(): boolean {
+  function takeLine(): boolean {
     const now = system.monotonicMs();
     if (now - beginMs >= secondMs) {
       end();
@@ -68,7 +68,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
 
   return {
     add(request) {
-      if (!hasRoom()) return;
+      if (!takeLine()) return;
       const { origin } = request;
       write({
         ...request,
@@ -77,7 +77,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
         ...(origin === undefined ? {} : { origin: printable(origin) }),
       });
     },
-    hasRoom,
+    takeLine,
     end,
   };
 }

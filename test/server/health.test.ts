@@ -176,11 +176,14 @@ describe("a watch", () => {
     });
     const from = (localAddress: string) => overGrpc(listener.url, { localAddress });
     const [greedy, other, shared] = [from("127.0.0.2"), from("127.0.0.3"), from("127.0.0.4")];
-    for (const client of [greedy, greedy, other]) await watch(client).first;
+    const oldest = watch(greedy);
+    await oldest.first;
+    for (const client of [greedy, other]) await watch(client).first;
     expect(await codeOf(watch(greedy).first)).toBe(Code.ResourceExhausted);
     for (const client of [shared, shared, shared]) await watch(client).first;
-    // All there are, now.
-    for (const client of [other, shared]) expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
+    // All there are, now: who has the most makes room for who has fewer.
+    await watch(other).first;
+    expect(await codeOf(oldest.ended)).toBe(Code.Canceled);
     for (const client of [greedy, other, shared]) expect((await client.check({})).status).toBe(Status.SERVING);
   });
 
@@ -278,10 +281,14 @@ test("a thousand watches of the real process refuse nobody's check", async () =>
   const all = held.flat();
   await Promise.all(all.map((each) => each.until((bytes) => (bytes.includes("SERVING") ? true : undefined))));
   for (const localAddress of ["127.0.0.1", ...addresses]) {
-    const client = overGrpc(otpd.url, { localAddress });
-    expect((await client.check({})).status).toBe(Status.SERVING);
-    expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
+    expect((await overGrpc(otpd.url, { localAddress }).check({})).status).toBe(Status.SERVING);
   }
+  for (const localAddress of addresses) {
+    expect(await codeOf(watch(overGrpc(otpd.url, { localAddress })).first)).toBe(Code.ResourceExhausted);
+  }
+  // The oldest of an address that has a hundred makes room for another address.
+  await watch(overGrpc(otpd.url)).first;
+  await Promise.race(all.map(({ closed }) => closed));
   for (const each of all) each.destroy();
   await otpd.end();
   rmSync(folder, { recursive: true, force: true });

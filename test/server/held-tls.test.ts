@@ -58,7 +58,7 @@ describe.skipIf(lacks("answers by TLS", "openssl"))("with a certificate", () => 
     const { connection: owed } = await openIdle(makeCertificate("held"));
     const beginner = createConnection(owed.socket, new Wire(new Socket(), undefined, () => {}), "192.0.2.1", 0, 0);
     beginner.socket = new Socket();
-    const answer = { writableEnded: false } as Response;
+    const answer = { writableEnded: false, req: { complete: true } } as Response;
     owed.answersDue = new Set([answer]);
     const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
     onTestFinished(() => held.end());

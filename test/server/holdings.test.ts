@@ -1,5 +1,5 @@
 /** Who pays when strangers hold too much. */
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { createHoldings, type Holdings } from "../../src/server/listener/holdings.ts";
 
 interface Stranger {
@@ -76,5 +76,19 @@ test("whoever has less than an equal part does not pay for those who have more a
   waiting.add("waits");
   holdings.add(stranger("honest"), "192.0.2.2", 100);
   holdings.add(stranger("waits"), "192.0.2.1", 2_000);
+  expect(gone).toEqual([]);
+});
+
+test("a look at many addresses of which none may go sorts each of them once", () => {
+  for (let i = 0; i < 2_000; i += 1) {
+    waiting.add(`${i}`);
+    holdings.add(stranger(`${i}`), `address ${i}`, 1);
+  }
+  const sort = vi.spyOn(Array.prototype, "toSorted");
+  holdings.makeRoom();
+  const sorted = sort.mock.contexts.reduce<number>((sum, it) => sum + (it as unknown[]).length, 0);
+  sort.mockRestore();
+  // Among the others, and what it has.
+  expect(sorted).toBe(2 * 2_000);
   expect(gone).toEqual([]);
 });

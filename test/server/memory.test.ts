@@ -8,6 +8,7 @@ import {
   halfHeads,
   pipelined,
   unfinished,
+  unfinishedChecks,
   windowless,
   windowlessLong,
 } from "../support/clients/attacks.ts";
@@ -17,7 +18,7 @@ import { sampled } from "../support/extent.ts";
 measure(
   sampled(
     [
-      unfinished(11),
+      unfinishedChecks(1_500),
       pipelined(20),
       pipelined(60),
       pipelined(200, "/openapi.json"),
@@ -32,6 +33,7 @@ measure(
       halfHeads(1_000),
       halfBlocks(500),
       halfBlocks(1_500),
+      unfinished(11),
     ],
     3,
   ),

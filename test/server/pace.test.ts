@@ -143,6 +143,21 @@ test("trailers of 13 KB of 100 connections at once make no long turn", async () 
   expect(listener.trailed).toBeGreaterThan(untakenMax);
 });
 
+test("who has brought nothing pays nothing for a turn that was long", async () => {
+  const pace = createPace();
+  const costs: number[] = [];
+  await listenWith({ pace: { ...pace, cost: (...of) => (costs.push(of[1]), pace.cost(...of)) } });
+  await whenAnswered(await holdMany(3, ...hello));
+  costs.length = 0;
+  // A long turn, and whatever looks at it behind it.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  const caller = await openRaw(listener.port);
+  opened.push(caller);
+  caller.write(callText(testKey));
+  await caller.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
+  expect(Math.min(...costs)).toBeGreaterThan(0);
+});
+
 test("big answers are given out four in a turn", async () => {
   let given = 0;
   const value = {

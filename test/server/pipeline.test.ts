@@ -1,6 +1,6 @@
 /** How much of one connection's bytes is parsed before others have their turn. */
 import { EventEmitter } from "node:events";
-import type { IncomingMessage } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { setFlagsFromString } from "node:v8";
@@ -16,9 +16,10 @@ async function endOfTurn(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => process.nextTick(resolve));
 }
 
-/** A request that has come by its head alone. */
-function requestOn(socket: PassThrough): IncomingMessage {
-  return Object.assign(new EventEmitter(), { socket, complete: false, headers: {} }) as unknown as IncomingMessage;
+/** The answer to a request that has come by its head alone. */
+function answerOn(socket: PassThrough): ServerResponse {
+  const req = Object.assign(new EventEmitter(), { socket, complete: false, headers: {} });
+  return { req } as unknown as ServerResponse;
 }
 
 /** Has a connection bring this text at once, and tells the pieces that were parsed in each turn until all was. */
@@ -34,7 +35,7 @@ async function parse(text: string, hasBody: boolean): Promise<number[][]> {
   });
   const pipelines = createPipelines(16, { brought: () => {}, goOn: (_, run) => void setImmediate(run) });
   pipelines.take(socket as unknown as Socket);
-  if (hasBody) pipelines.began(requestOn(socket));
+  if (hasBody) pipelines.began(answerOn(socket));
   socket.write(text);
   const turns: number[][] = [];
   for (;;) {
@@ -71,7 +72,7 @@ test("each of them is told of, whichever way they are cut, and the rest waits un
   const brought = (_: Socket, count = 0) => void (chunks += count);
   const pipelines = createPipelines(16, { brought, goOn: (_, run) => void turns.push(run) });
   pipelines.take(socket as unknown as Socket);
-  pipelines.began(requestOn(socket));
+  pipelines.began(answerOn(socket));
   socket.write("1\r\nx\r\n".repeat(1_000));
   await endOfTurn();
   vi.runOnlyPendingTimers();
@@ -87,9 +88,9 @@ test("a request that breaks off when nobody listens to it any more ends nothing 
   socket.on("data", () => {});
   const pipelines = createPipelines(16, { brought: () => {}, goOn: (_, run) => void setImmediate(run) });
   pipelines.take(socket as unknown as Socket);
-  const request = requestOn(socket);
-  pipelines.began(request);
-  expect(() => request.emit("error", new Error("aborted"))).not.toThrow();
+  const response = answerOn(socket);
+  pipelines.began(response);
+  expect(() => response.req.emit("error", new Error("aborted"))).not.toThrow();
 });
 
 test("a request is held no longer than until its answer was taken, though its connection stays", async () => {
@@ -100,9 +101,10 @@ test("a request is held no longer than until its answer was taken, though its co
   const pipelines = createPipelines(16, { brought: () => {}, goOn: () => {} });
   pipelines.take(socket as unknown as Socket);
   const begin = () => {
-    const request = Object.assign(requestOn(socket), { complete: true });
-    pipelines.began(request)?.();
-    return new WeakRef(request);
+    const response = answerOn(socket);
+    response.req.complete = true;
+    pipelines.began(response)?.();
+    return new WeakRef(response.req);
   };
   const request = begin();
   await endOfTurn();

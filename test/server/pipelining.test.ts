@@ -38,6 +38,7 @@ async function open(isSecure: boolean): Promise<RawConnection> {
   return connection;
 }
 
+const tunnel = "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n";
 const get = (n: number) => `GET /echo?${n} HTTP/1.1\r\nhost: otpd\r\n\r\n`;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const echoesIn = (text: string) => [...text.matchAll(/<(\d+)>/g)].map(([, n]) => Number(n));
@@ -54,6 +55,30 @@ describe.each([
     connection.write(numbers(5_000).map(get).join(""));
     await connection.until((bytes) => (bytes.includes("<4999>") ? true : undefined));
     expect(echoesIn(connection.text())).toEqual(numbers(5_000));
+  });
+
+  test("calls in front of a request for a tunnel end with their connection", async () => {
+    await listenWith(options);
+    listener.hang();
+    const connection = await open(isSecure);
+    connection.write(callText(testKey).repeat(3) + tunnel);
+    await listener.hanging(3);
+    connection.socket.destroy();
+    await listener.answered(3);
+    listener.letGo();
+    expect(await listener.gateway.drain()).toBeUndefined();
+  });
+
+  test("a call that is in front of such a request, and has no body, gives its place back", async () => {
+    await listenWith(options);
+    listener.hang();
+    const connection = await open(isSecure);
+    connection.write(callText(testKey, "").replace(/^POST \S+/, `GET /v1/otp/${"A".repeat(22)}`) + tunnel);
+    await listener.hanging(1);
+    connection.socket.destroy();
+    await listener.answered(1);
+    listener.letGo();
+    expect(await listener.gateway.drain()).toBeUndefined();
   });
 
   test("at most 16 of a connection are under way, and another connection's are not held up", async () => {
@@ -81,7 +106,7 @@ describe.each([
 
 test.each([
   ["nonsense", "\0\0\r\n\r\n", 400],
-  ["a CONNECT", "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n", 405],
+  ["a CONNECT", tunnel, 405],
   ["a request without a Host", "GET /livez HTTP/1.1\r\n\r\n", 400],
   ["a request with two", "GET /livez HTTP/1.1\r\nHost: otpd\r\nhost: elsewhere\r\n\r\n", 400],
   [

@@ -124,6 +124,25 @@ describe.skipIf(lacks("send queues", table))("with the real listener", () => {
     other.socket.resume();
     expect((await other.closed).length).toBeGreaterThan(mib);
   });
+
+  test("a document waits for room, and nothing small does", async () => {
+    const [asked, room] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await listen({
+      untilRoom() {
+        asked.resolve();
+        return room.promise;
+      },
+    });
+    const reader = await openRaw(listener.port);
+    reader.write(get("connection: close\r\n"));
+    await asked.promise;
+    const other = await openRaw(listener.port);
+    other.write("GET /nowhere HTTP/1.1\r\nhost: otpd\r\nconnection: close\r\n\r\n");
+    expect((await other.closed).toString()).toContain("HTTP/1.1 404");
+    expect(reader.text()).toBe("");
+    room.resolve();
+    expect((await reader.closed).length).toBeGreaterThan(mib);
+  });
 });
 
 describe.skipIf(lacks("looks at send queues", table))("a look", () => {
@@ -269,6 +288,29 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     await give(taken);
     queues.tick();
     expect(looks()).toBe(0);
+  });
+
+  test("has documents wait for it once strangers were given as much as they may leave, but not where it fails", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const taken = await openTaken(["192.0.2.1"]);
+    const { queues, looks } = createCounted((look) => (look < 3 ? [] : undefined));
+    for (const { connection } of taken) queues.opened(connection);
+    const giveMuch = async () => {
+      await give(taken, 9 * mib);
+      queues.tick();
+    };
+    await giveMuch();
+    expect([looks(), queues.untilRoom()]).toEqual([1, undefined]);
+    await giveMuch();
+    const room = queues.untilRoom();
+    expect([looks(), room]).toEqual([1, expect.any(Promise)]);
+    vi.runOnlyPendingTimers();
+    await room;
+    expect([looks(), queues.untilRoom()]).toEqual([2, undefined]);
+    await giveMuch();
+    vi.runOnlyPendingTimers();
+    expect([looks(), queues.untilRoom()]).toEqual([3, undefined]);
   });
 
   test.each([

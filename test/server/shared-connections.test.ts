@@ -17,8 +17,8 @@ afterEach(async () => {
 });
 
 /** Posts to a path and resolves with the status; undefined where the stream ended without one. */
-async function post(path: string, body: string | Buffer, headers: Record<string, string> = {}) {
-  const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/json", ...headers });
+async function post(path: string, body: string | Buffer, headers: Record<string, string> = {}, by = session) {
+  const stream = by.request({ ":method": "POST", ":path": path, "content-type": "application/json", ...headers });
   let status: number | undefined;
   stream.on("response", (head) => (status = head[":status"]));
   stream.on("error", () => {});
@@ -27,7 +27,8 @@ async function post(path: string, body: string | Buffer, headers: Record<string,
   await once(stream, "close");
   return status;
 }
-const send = () => post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${testKey}` });
+const send = (by = session) =>
+  post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${testKey}` }, by);
 
 test.each([
   ["brought a secret key", false],
@@ -45,6 +46,15 @@ test.each([
   expect(session.closed).toBe(false);
   expect(await send()).toBe(200);
   expect(listener.connections.count).toBe(1);
+});
+
+test("a body beyond what is read past ends its request, and nothing beside it", async () => {
+  listener = await startListener();
+  session = connect(listener.url);
+  expect(await send()).toBe(200);
+  await post("/nowhere", Buffer.alloc(3_000_000));
+  await listener.answered(2);
+  expect(await send()).toBe(200);
 });
 
 /** What a proxy takes of an answer before its own client has. */
@@ -116,17 +126,25 @@ test.each(ways)("%s, answers that strangers do not take cost nobody a call on it
   expect(session.closed).toBe(false);
 });
 
-test("beyond what strangers may hold, the answers that they do not take go, and no call beside them", async () => {
-  await connectProxy({});
-  const others = Array.from({ length: 5 }, connectLikewise);
-  listener.hang();
-  const call = post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${pageKey}` });
-  await listener.hanging(1);
-  // 4 MiB are some 500.
-  const asked = await Promise.all([session, ...others].map((each) => ask("/long", 90, each)));
-  await Promise.race(asked.flat().map(whenClosed));
-  listener.letGo();
-  expect(await call).toBe(200);
-  expect([session, ...others].filter(({ closed }) => closed)).toEqual([]);
-  for (const other of others) other.destroy();
-});
+test.each([
+  ["no secret key came", 0],
+  ["secret keys came", 6],
+])(
+  "beyond what strangers may hold by connections on which %s, the answers that they do not take go, and no call beside them",
+  async (_, keys) => {
+    await connectProxy({});
+    const others = Array.from({ length: 5 }, connectLikewise);
+    const sent = await Promise.all([session, ...others].slice(0, keys).map((each) => send(each)));
+    expect(sent).toEqual(Array(keys).fill(200));
+    listener.hang();
+    const call = post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${pageKey}` });
+    await listener.hanging(1);
+    // 4 MiB are some 500.
+    const asked = await Promise.all([session, ...others].map((each) => ask("/long", 90, each)));
+    await Promise.race(asked.flat().map(whenClosed));
+    listener.letGo();
+    expect(await call).toBe(200);
+    expect([session, ...others].filter(({ closed }) => closed)).toEqual([]);
+    for (const other of others) other.destroy();
+  },
+);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { handleOf } from "../../src/server/listener/reading.ts";
+import { handleOf } from "../../src/server/listener/handle.ts";
 import { Untold } from "../../src/server/listener/tell-apart.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -63,9 +63,9 @@ test.each([
 ])("%s is taken with its turn, in order, and its end comes behind it", async (as, text) => {
   await send(text.slice(0, 4));
   await send(text.slice(4));
-  expect(untold.ahead.hasEnded).toBe(false);
+  expect(untold.ahead.hasClientEnded).toBe(false);
   client.end();
-  await until(() => untold.ahead.hasEnded);
+  await until(() => untold.ahead.hasClientEnded);
   expect([takenAs, untold.bytesWaiting, socket.destroyed]).toEqual([[], text.length, false]);
   untold.goOn();
   await once(socket, "end");

@@ -56,6 +56,27 @@ async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {
 }
 
 const hello = [preface, settings()];
+
+test("a HEAD that is taken back before its answer is over", async () => {
+  const [came, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow: Page = {
+    methods: ["HEAD"],
+    async answer() {
+      came.resolve();
+      await go.promise;
+      return { ok: true, value: { type: "text/plain", body: "" } };
+    },
+  };
+  await listenWith({ pageOf: () => slow });
+  const head = headerBlock({ ":method": "HEAD", ":scheme": "http", ":path": "/slow", ":authority": "otpd" });
+  const connection = await open(...hello, frame(frameType.headers, flag.endHeaders | flag.endStream, 1, head));
+  await came.promise;
+  connection.write(frame(frameType.reset, 0, 1, Buffer.from([0, 0, 0, constants.NGHTTP2_CANCEL])));
+  await listener.answered(1);
+  go.resolve();
+  expect(connection.socket.destroyed).toBe(false);
+});
+
 /** Nothing of any answer's body may be sent. */
 const shut = [preface, settings([4, 0])];
 const times = <T>(count: number, make: (stream: number) => T) =>

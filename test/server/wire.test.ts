@@ -10,9 +10,12 @@ const record = (type: number, bytes: number) =>
 const [handshake, content] = [22, 23];
 const times = (count: number, make: () => Buffer) => Buffer.concat(Array.from({ length: count }, make));
 
-async function open(handshakeRecords?: number): Promise<{ socket: PassThrough; wire: Wire; handed: Buffer[] }> {
+async function open(
+  handshakeRecords?: number,
+  begin?: () => void,
+): Promise<{ socket: PassThrough; wire: Wire; handed: Buffer[] }> {
   const socket = new PassThrough();
-  const wire = new Wire(socket as unknown as Socket, handshakeRecords);
+  const wire = new Wire(socket as unknown as Socket, handshakeRecords, begin);
   const handed: Buffer[] = [];
   wire.on("data", (piece: Buffer) => handed.push(piece));
   wire.resume();
@@ -41,11 +44,15 @@ test("a record of a handshake counts for 64, since our key has to work for it", 
   expect(wire.records).toBe(65);
 });
 
-test("the first record of a handshake counts for more with a key that takes longer", async () => {
-  const { socket, wire } = await open(216);
+test("the first record of a handshake counts for more with a key that takes longer, and so does one that begins another", async () => {
+  const { socket, wire } = await open(216, () => {});
   socket.write(Buffer.concat([record(handshake, 200), record(handshake, 10)]));
   await nextTurn();
   expect(wire.records).toBe(216 + 64);
+  wire.handshakeDone();
+  socket.write(Buffer.concat([record(content, 10), record(handshake, 200)]));
+  await nextTurn();
+  expect(wire.records).toBe(216 + 64 + 1 + 216);
 });
 
 test("1,000 records in one chunk are handed over 256 at a time, and none once it is told to stop", async () => {

@@ -104,8 +104,8 @@ export const strangerMutants: readonly Mutant[] = [
     name: "pieces of a body for nothing",
     breaks: "ten connections that send bodies byte by byte keep everybody waiting for seconds",
     place: "src/server/listener/connection.ts#chargePieces",
-    text: `connection.credit -= pieceBytes;`,
-    replacement: ``,
+    text: `!isSpentOn(connection, pieceBytes)`,
+    replacement: `connection.credit >= 0`,
     suites: ["test/server/pace.test.ts"],
   },
   {
@@ -151,7 +151,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "a turn takes all records that came",
     breaks: "records of many connections make turns for which everybody waits, before any of them is cut",
-    place: "src/server/listener/connections.ts#createConnections.chargeAtOnce",
+    place: "src/server/listener/connections.ts#chargeAtOnce",
     text: `book.pace.cost(connection, bytes);`,
     replacement: ``,
     suites: ["test/server/pace.test.ts"],
@@ -291,7 +291,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "a line for each wrong path",
     breaks: "a stranger fills the log's disk as fast as he can ask",
-    place: "src/observe/turned-away.ts#hasRoom",
+    place: "src/observe/turned-away.ts#takeLine",
     text: `if (lines <= linesPerSecond) return true;`,
     replacement: `if (lines < Number.POSITIVE_INFINITY) return true;`,
     suites: ["test/server/turned-away.test.ts"],

@@ -21,6 +21,14 @@ export const unreadMutants: readonly Mutant[] = [
     suites: ["test/server/send-queues.test.ts"],
   },
   {
+    name: "documents for strangers never wait",
+    breaks: "who asks for documents without an end has them queue faster than anybody may look",
+    place: "src/server/pages/pages.ts#inItsTurn",
+    text: `await untilRoom(request);`,
+    replacement: ``,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+  {
     name: "nobody is let go for what others left",
     breaks: "an honest client loses the end of a document because many neighbours are connected",
     place: "src/server/listener/send-queues.ts#levelOf",

@@ -5,7 +5,7 @@ import type { AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
-import { createOwnAddressOf } from "../http/client-address.ts";
+import { createIsWithin } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import type { Sessions } from "./authenticate.ts";
@@ -27,9 +27,8 @@ export interface ConsoleProxies extends Pick<ConsoleOptions, "proxiedUser" | "is
 
 /** What is believed of requests: a header names a user, and says that the browser speaks TLS, from a proxy alone. */
 export function createConsoleProxies({ proxies, userHeader, users }: ConsoleSignIn, isTls: boolean): ConsoleProxies {
-  const ownAddressOf = createOwnAddressOf(proxies);
   const byName = new Map(users.map((user) => [user.user, user]));
-  const isProxy = (peer: string | undefined) => peer !== undefined && ownAddressOf(peer) === undefined;
+  const isProxy = createIsWithin(proxies);
   return {
     isProxy,
     proxiedUser({ headers, peer }) {

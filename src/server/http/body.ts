@@ -4,7 +4,7 @@
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import type { Request } from "../listener/exchange.ts";
+import { isOver, type Request } from "../listener/exchange.ts";
 import type { Deadlines } from "./deadlines.ts";
 
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
@@ -27,11 +27,11 @@ export function readBody(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    let isOver = false;
+    let isDone = false;
     const finish = (read: Uint8Array | Refusal | undefined) => {
       // Each further resolve of a promise costs more than the first.
-      if (isOver) return;
-      isOver = true;
+      if (isDone) return;
+      isDone = true;
       deadlines.end(onLate);
       resolve(read);
     };
@@ -50,7 +50,7 @@ export function readBody(
     deadlines.begin(onLate);
     request.on("data", onData);
     request.on("end", () => {
-      if (!isOver) finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+      if (!isDone) finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
     });
     request.on("error", onGone);
     request.on("close", onGone);
@@ -100,7 +100,7 @@ export function abandon(request: Request): void {
 
 /** True once the client has taken its request back, or its connection has gone. */
 export function isGone(request: Request): boolean {
-  return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;
+  return "stream" in request ? isOver(request.stream) : request.destroyed;
 }
 
 /** True once a client sends no more on HTTP/1: it may only wait for its answer, or have left. On HTTP/2 it takes its request back. */
@@ -114,9 +114,17 @@ export function hasEndedItsSide(request: Request): boolean {
  */
 export function discard(request: Request): void {
   let bytes = 0;
+  let isClosing = false;
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > discardBytesMax) request.destroy();
+    if (bytes <= discardBytesMax || isClosing) return;
+    if (!("stream" in request)) {
+      request.destroy();
+    } else if (request.stream.writableEnded) {
+      // While it is read from: a stream with something unread in it never ends.
+      isClosing = true;
+      closeOnceAnswered(request.stream);
+    }
   });
   request.once("error", () => {});
   if (!("stream" in request) || request.stream.endAfterHeaders || isGone(request)) return;

@@ -73,6 +73,15 @@ export function createOwnAddressOf(shared: readonly AddressRange[]): (peer: stri
   };
 }
 
+/** Makes the function that tells whether a peer is in one of these networks; false where the peer is not known. */
+export function createIsWithin(ranges: readonly AddressRange[]): (peer: string | undefined) => boolean {
+  const isWithin = createRanges(ranges);
+  return (peer) => {
+    const address = peer === undefined ? undefined : parseAddress(peer);
+    return address !== undefined && isWithin(address);
+  };
+}
+
 /** Makes the function that tells whether an address is in one of these ranges. */
 function createRanges(ranges: readonly AddressRange[]): (address: Address) => boolean {
   const list = new BlockList();

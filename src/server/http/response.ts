@@ -4,7 +4,7 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import type { Response } from "../listener/exchange.ts";
+import { isOver, type Response } from "../listener/exchange.ts";
 
 export interface Sendable {
   readonly status: number;
@@ -64,7 +64,7 @@ export function answerPage(response: Response, page: PageAnswer, isHead: boolean
 
 /** True once there is nobody any more to answer. A response of HTTP/2 does not say so itself. */
 export function isClosed(response: Response): boolean {
-  return "stream" in response ? response.stream.closed || response.stream.destroyed : response.destroyed;
+  return "stream" in response ? isOver(response.stream) : response.destroyed;
 }
 
 export function writeWhole(response: Response, answer: Sendable): void {

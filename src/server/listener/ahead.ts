@@ -16,8 +16,8 @@ export class Ahead {
   /** Is told how much came, of each piece. */
   onCame: (bytes: number) => void = () => {};
   /** Is told once the client has ended his side behind what came. */
-  onEnded: () => void = () => {};
-  #hasEnded = false;
+  onClientEnded: () => void = () => {};
+  #hasClientEnded = false;
   #isStopped = false;
   #isOver = false;
   #bytesWaiting = 0;
@@ -38,8 +38,8 @@ export class Ahead {
   }
 
   /** Whether the client has ended his side, as far as it was seen ahead of a turn. */
-  get hasEnded(): boolean {
-    return this.#hasEnded;
+  get hasClientEnded(): boolean {
+    return this.#hasClientEnded;
   }
 
   stop(): void {
@@ -52,6 +52,7 @@ export class Ahead {
     this.#bytesWaiting = 0;
   }
 
+  /** Nothing is read ahead from now on. While the connection waits for its turn, the system keeps what comes. */
   end(): void {
     this.#isOver = true;
     if (this.#isStopped) this.#stopReading();
@@ -67,9 +68,9 @@ export class Ahead {
   }
 
   /** Notes that the client has ended his side behind what came. */
-  ended(): void {
-    this.#hasEnded = true;
-    this.onEnded();
+  clientEnded(): void {
+    this.#hasClientEnded = true;
+    this.onClientEnded();
   }
 
   /** Reads no more until the connection's turn. */

@@ -12,6 +12,13 @@ export function isOwed(response: Response): boolean {
   return stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }
 
+/** How many of these answers are ours to give. */
+export function owed(answers: ReadonlySet<Response>): number {
+  let count = 0;
+  for (const answer of answers) if (isOwed(answer)) count += 1;
+  return count;
+}
+
 /** How many of these answers were given in full, and are there because nobody takes them. */
 export function untaken(answers: ReadonlySet<Response>): number {
   let count = 0;

@@ -43,9 +43,9 @@ export interface Connection {
   charged: number;
   /** How often HTTP/1 was handed something in cleartext, and the chunks of its bodies. */
   pieces: number;
-  /** Whose it is among what strangers have us hold. */
-  readonly holder: string;
-  /** What came since its last request and asks for nothing yet, and what TLS has to send, as far as it is in that book. */
+  /** The address that it counts for, or "many" for all who share theirs. */
+  readonly address: string;
+  /** What held.ts has counted so far: what came since its last request and asks for nothing yet, and what TLS has to send. */
   bytesNoted: number;
   bytesReadAtRequest: number;
   /** Until it asks: in how many of the turns that it waited for something came, and how much had come at the last one. */
@@ -63,8 +63,8 @@ export type NewcomerReader = Partial<Pick<Connection, "wire" | "untold">>;
 
 /** All who share an address with many others. */
 const manyCallers = "many";
-/** Whose a connection is among what strangers have us hold, by its own address. */
-export const holderAt = (ownAddress: string | undefined): string => ownAddress ?? manyCallers;
+/** The address that a connection counts for, by its own. */
+export const addressOrMany = (ownAddress: string | undefined): string => ownAddress ?? manyCallers;
 
 /** What a connection may send beyond its calls at once, in bytes. */
 const creditMax = 524_288;
@@ -98,7 +98,7 @@ export function createConnection(
     credit: creditMax,
     charged: 0,
     pieces: 0,
-    holder: holderAt(ownAddress),
+    address: addressOrMany(ownAddress),
     bytesNoted: 0,
     bytesReadAtRequest: 0,
     turnsRead: 0,
@@ -146,6 +146,14 @@ export function creditTick(connection: Connection, tickMs: number): void {
   connection.credit = connection.credit < 0 ? creditMax : Math.min(creditMax, connection.credit + more);
 }
 
+/**
+ * Whether a connection has cost more than it may. Where one carries calls of many, a stranger's body ends its own stream
+ * (http/body.ts), and the connection stays.
+ */
+export function isNoise({ credit, hasBroughtKey, isProxys }: Connection): boolean {
+  return credit < 0 && !hasBroughtKey && !isProxys;
+}
+
 /** Charges a connection for something that asks for nothing, and tells whether it was too much. */
 export function isSpentOn(connection: Connection, bytes: number): boolean {
   connection.credit -= bytes;
@@ -158,9 +166,7 @@ export function isSpentOn(connection: Connection, bytes: number): boolean {
 export function chargePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
   const push = stream.push.bind(stream);
   stream.push = (piece, encoding) => {
-    if (connection.hasBroughtKey) return push(piece, encoding);
-    connection.credit -= pieceBytes;
-    if (connection.credit >= 0) return push(piece, encoding);
+    if (connection.hasBroughtKey || !isSpentOn(connection, pieceBytes)) return push(piece, encoding);
     onFlood();
     return false;
   };

@@ -16,6 +16,7 @@ import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
+import { allowedTicks, inTicks, quietMs, type ConnectionLimits } from "./connection-limits.ts";
 import {
   charge,
   chargePieces,
@@ -24,6 +25,7 @@ import {
   creditCall,
   creditTick,
   droppedStreamBytes,
+  isNoise,
   isSpentOn,
   moveTo,
   type Connection,
@@ -33,30 +35,10 @@ import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { wasRead } from "./heap.ts";
 import { createHeld, type Held } from "./held.ts";
-import { headerBytes, takenFor, trailerBytes } from "./holdings.ts";
 import type { Pace } from "./pace.ts";
+import { headerBytes, takenFor, trailerBytes } from "./request-bytes.ts";
 import { createSendQueues } from "./send-queues.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
-
-/** When a connection has to go, in milliseconds; precise to a tick, and never early. */
-export interface ConnectionLimits {
-  /** Without having brought any request. */
-  readonly halfOpenMs: number;
-  /** Without a call under way, never having brought a valid key. */
-  readonly strangerIdleMs: number;
-  /** Without a call under way, having brought a valid key. */
-  readonly idleMs: number;
-  /** For how long a client that has ended its side of a connection is still answered. */
-  readonly endedMs: number;
-  /** In any case, gracefully; 0 for never. Up to a tenth more, so that connections opened together do not end together. */
-  readonly maxAgeMs: number;
-  /** From a call's headers until its answer was taken. One that takes longer is cut, whoever dawdles. */
-  readonly callMs: number;
-  /** So long a newcomer has to bring its key, before it may have to make room for others while there still is some. */
-  readonly newcomerMs: number;
-  readonly tickMs: number;
-  readonly connectionsMax: number;
-}
 
 export interface ConnectionsOptions extends ConnectionLimits {
   /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
@@ -71,7 +53,7 @@ export interface ConnectionsOptions extends ConnectionLimits {
 export interface CallUnderWay {
   /** To be run once the call was answered, or its client has gone. */
   ended(): void;
-  /** Its answer is one that lasts: what bounds those counts it from now on. Not to be run before that has let it in. */
+  /** Its answer lasts, and is not cut for taking long. To be run once the bound on such answers has let it in, and counts it. */
   lasts(): void;
 }
 
@@ -86,10 +68,7 @@ export interface Connections {
   isProxys(socket: Socket): boolean;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
-  /**
-   * Notes that a call has come; what it returns is to be run once the call was answered or its client has gone. On an
-   * HTTP/1 connection that is to go, the call's answer says so. One that lasts, as was told, is not cut for taking long.
-   */
+  /** Notes that a call has come. On an HTTP/1 connection that is to go, the call's answer says so. */
   callBegan(request: Request, response: Response): CallUnderWay;
   /** Notes that a request has come, whatever becomes of it. */
   asked(request: Request): void;
@@ -97,6 +76,8 @@ export interface Connections {
   goOn(socket: Socket, run: () => void): void;
   /** Tells whether a request's client is a stranger who leaves so many answers untaken that it is to get no further one. */
   isSated(request: Request): boolean;
+  /** Resolves once a request's client may be given a document; undefined where he may be now, as all but strangers may always. */
+  untilRoom(request: Request): Promise<void> | undefined;
   /** Notes that a call brought a valid key. */
   authenticated(request: Request): void;
   /** How many connections were taken that have not asked for anything yet and wait for their turn. */
@@ -113,10 +94,6 @@ export interface Connections {
   readonly count: number;
 }
 
-/** An HTTP/1 connection past its age says so with its next answer. One that has none to give goes after so long. */
-const lastAnswerMs = 5_000;
-/** An HTTP/2 connection that cannot be told in advance ends at the first quiet moment, or after so long without one. */
-const quietMs = 10_000;
 /** Answers given and not taken, on one connection of a stranger, beyond which it gets no further one. */
 const untakenMax = 16;
 /** The part of all connections above which room is made for newcomers. */
@@ -135,6 +112,7 @@ interface Book {
 
 export function createConnections(limits: ConnectionsOptions): Connections {
   const bySocket = new Map<Socket, Connection>();
+  const queues = createSendQueues(limits);
   const book: Book = {
     limits,
     bySocket,
@@ -143,21 +121,15 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       isNewcomer: ({ activeTick }) => book.tick - activeTick < inTicks(limits, limits.newcomerMs),
       isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
     }),
-    held: createHeld(bySocket, createSendQueues(limits), onLate),
+    held: createHeld(bySocket, queues, onLate),
     pace: limits.pace,
     callTicks: createCallTicks(inTicks(limits, limits.callMs)),
     tick: 0,
   };
-  function chargeAtOnce(connection: Connection): void {
-    const bytes = charge(connection);
-    book.pace.cost(connection, bytes);
-    wasRead(bytes);
-    if (isNoise(connection)) cut(connection);
-  }
   /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
   function onLate(): void {
     for (const connection of bySocket.values())
-      if (!connection.hasBroughtKey && connection.wire === undefined) chargeAtOnce(connection);
+      if (!connection.hasBroughtKey && connection.wire === undefined) chargeAtOnce(book, connection);
   }
   const each = (act: (connection: Connection) => void) => () => {
     for (const connection of bySocket.values()) act(connection);
@@ -170,7 +142,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const connection = bySocket.get(socket);
       if (connection === undefined || connection.hasBroughtKey) return;
       connection.pieces += chunks ?? (connection.wire === undefined ? 1 : 0);
-      chargeAtOnce(connection);
+      chargeAtOnce(book, connection);
     },
     isProxys: (socket) => bySocket.get(socket)?.isProxys === true,
     upgraded: upgraded.bind(undefined, book),
@@ -194,6 +166,10 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (answersDue === undefined || isProxys === true) return false;
       return answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
+    untilRoom(request) {
+      const { hasBroughtKey, isProxys } = find(book, request) ?? {};
+      return hasBroughtKey === true || isProxys === true ? undefined : queues.untilRoom();
+    },
     authenticated: authenticated.bind(undefined, book),
     newcomersWaiting: () => limits.pace.newcomersWaiting(),
     retireAll: each(retire),
@@ -210,7 +186,15 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   };
 }
 
-const inTicks = ({ tickMs }: ConnectionLimits, ms: number) => Math.ceil(ms / tickMs);
+/** Charges a connection for what it has brought, and cuts it where that was too much. */
+function chargeAtOnce(book: Book, connection: Connection): void {
+  const bytes = charge(connection);
+  // Who has brought nothing has used up no turn.
+  if (bytes === 0) return;
+  book.pace.cost(connection, bytes);
+  wasRead(bytes);
+  if (isNoise(connection)) cut(connection);
+}
 
 function onTick(book: Book): void {
   const { limits, bySocket, held, pace } = book;
@@ -231,20 +215,6 @@ function onTick(book: Book): void {
   }
   // Answers that were ours to give at the last look may have been given since.
   held.makeRoom();
-}
-
-/**
- * Whether a connection has cost more than it may. Where one carries calls of many, a stranger's body ends its own stream
- * (http/body.ts), and the connection stays.
- */
-function isNoise({ credit, hasBroughtKey, isProxys }: Connection): boolean {
-  return credit < 0 && !hasBroughtKey && !isProxys;
-}
-
-/** How long a connection may be without a call under way. */
-function allowedTicks(limits: ConnectionLimits, { hasBroughtKey, hasBroughtRequest, isRetiring }: Connection): number {
-  const ms = hasBroughtKey ? limits.idleMs : hasBroughtRequest ? limits.strangerIdleMs : limits.halfOpenMs;
-  return inTicks(limits, isRetiring ? Math.min(ms, lastAnswerMs) : ms);
 }
 
 function takeIn(book: Book, socket: Socket, { wire, untold }: NewcomerReader): boolean {
@@ -346,7 +316,9 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
   // Beyond a few of a stranger's it comes when the answer was taken: whoever takes none is not to send for ever.
   const isCredited = connection.hasBroughtKey || connection.callsUnderWay <= untakenMax;
   if (isCredited) creditCall(connection);
-  const giveBack = connection.hasBroughtKey ? undefined : held.hold(connection, response, takenFor(request));
+  // On a connection of many each request is a stranger's until it brings a key.
+  const isFree = connection.hasBroughtKey && !connection.isProxys;
+  const giveBack = isFree ? undefined : held.hold(connection, response, takenFor(request));
   connection.bytesReadAtRequest = connection.socket.bytesRead;
   connection.hasBroughtRequest = true;
   if (!("stream" in response)) {
@@ -383,7 +355,9 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
 
 function authenticated(book: Book, request: Request): void {
   const connection = find(book, request);
-  if (connection === undefined || connection.hasBroughtKey) return;
+  if (connection === undefined) return;
+  book.held.broughtKey(request);
+  if (connection.hasBroughtKey) return;
   connection.hasBroughtKey = true;
   connection.answersDue = undefined;
   book.strangers.remove(connection);

@@ -5,7 +5,7 @@
  */
 import type { Connection } from "./connection.ts";
 import { destroy } from "./farewells.ts";
-import { addressOf } from "./line.ts";
+import { networkOf } from "./line.ts";
 
 /** As many as may ask in a turn. */
 const endedMax = 64;
@@ -21,14 +21,14 @@ export function createEndedAhead(): EndedAhead {
   const byAddress = new Map<string, Set<Connection>>();
 
   function remove(connection: Connection): void {
-    const address = addressOf(connection);
+    const address = networkOf(connection);
     const its = byAddress.get(address);
     if (its?.delete(connection) === true && its.size === 0) byAddress.delete(address);
   }
 
   return {
     add(connection) {
-      const address = addressOf(connection);
+      const address = networkOf(connection);
       const its = byAddress.get(address) ?? new Set();
       byAddress.set(address, its.add(connection));
       if (its.size <= endedMax) return;

@@ -8,7 +8,7 @@ import type { Socket } from "node:net";
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 
-/** Whether a stream has ended before anybody answered it: nobody is there to take an answer. */
+/** Whether a stream is closed: nobody is there to take an answer. */
 export function isOver(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }

@@ -4,33 +4,36 @@
  * tick, and between ticks when the process grows. What the system holds for them on our account is send-queues.ts's.
  */
 import type { Socket } from "node:net";
-import { untaken } from "./answers-due.ts";
+import { isOwed, owed } from "./answers-due.ts";
 import { stopwatchMs } from "../../system.ts";
 import { readerOf, type Connection } from "./connection.ts";
-import type { Response } from "./exchange.ts";
+import type { Request, Response } from "./exchange.ts";
 import { destroy, drop } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
 import { createHoldings } from "./holdings.ts";
-import { handleOf } from "./reading.ts";
+import { handleOf } from "./handle.ts";
 import type { SendQueues } from "./send-queues.ts";
 
 export interface Held {
   /** A connection is open, and a stranger's for now. */
   opened(connection: Connection): void;
-  /** Adds to what a stranger holds, and tells whose it is: to be given back, for a request whose headers were so long. */
+  /** Adds to what a stranger holds. Returns what gives it back. */
   hold(connection: Connection, response: Response, bytes: number): GiveBack;
+  /** A request on a connection of many has brought a secret key: what it holds is no stranger's. */
+  broughtKey(request: Request): void;
   /** Looks at what a connection has sent since its last request, and at what TLS has for it. */
   note(connection: Connection): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
   /** A stranger's connection is gone. Safe to repeat. */
   gone(connection: Connection): void;
+  /** Makes room where strangers hold too much, here or in the system's send queues. To be run with each tick. */
   makeRoom(): void;
   /** Ends the look at the process. */
   end(): void;
 }
 
-/** Safe to repeat. */
+/** Gives back once, however often it is run: at last with the length of the request's headers, once the call is over. */
 export type GiveBack = (headerBytes?: number) => void;
 
 /** Who holds something: a connection, or an answer on a proxy's connection, which others have answers on too. */
@@ -40,13 +43,13 @@ const isAnswer = (holder: Holder): holder is Response => "writableEnded" in hold
 const isOfMany = ({ isProxys, session }: Connection) => isProxys && session !== undefined;
 
 function mayGo(holder: Holder, bytes: number): boolean {
-  if (isAnswer(holder)) return holder.writableEnded;
+  if (isAnswer(holder)) return !isOwed(holder);
   if (isOfMany(holder)) return false;
   const { answersDue, wire } = holder;
   // Whoever begins TLS has not been able to ask yet.
   if (wire?.isHandshakeDone === false && bytes <= helloBytes) return false;
-  // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
-  return answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size;
+  // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up. We wait for who has not sent all of a request.
+  return answersDue === undefined || 2 * owed(answersDue) <= answersDue.size;
 }
 
 function evict(holder: Holder, bytes: number): void {
@@ -62,7 +65,7 @@ const http1ConnectionBytes = 4_096;
 const http2ConnectionBytes = 40_960;
 /** What a request over HTTP/2 leaves behind beside its headers. */
 const http2LeftBytes = 2_048;
-/** Of what is read ahead of a turn so much is not counted: a first message, of whom many callers may wait at once. */
+/** So much of what is read ahead of a turn is not counted. It is a first message, and many callers may wait with theirs. */
 const helloBytes = 2_048;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
@@ -79,40 +82,36 @@ const lateMs = 25;
 /** `onLate` runs once a turn of the event loop was long, as far as a stranger is connected. */
 export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: SendQueues, onLate = () => {}): Held {
   const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo, evict });
+  /** Requests on connections of many that have brought no secret key, and what gives back what they hold. */
+  const ofMany = new WeakMap<Request, () => void>();
 
   function add(connection: Connection, bytes: number, holder: Holder = connection): void {
-    if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(holder, connection.holder, bytes);
+    const isStrangers = isAnswer(holder) || !connection.hasBroughtKey;
+    if (isStrangers && !connection.socket.destroyed) holdings.add(holder, connection.address, bytes);
   }
 
   function hold(connection: Connection, response: Response, bytes: number): GiveBack {
     const holder = isOfMany(connection) ? response : connection;
     add(connection, bytes, holder);
     let isBack = false;
-    return (headerBytes) => {
-      if (isBack) return;
+    const giveBack = () => {
+      if (!isBack && isAnswer(holder)) holdings.remove(holder, connection.address);
+      else if (!isBack) add(connection, -bytes);
       isBack = true;
-      if (isAnswer(holder)) holdings.remove(holder, connection.holder);
-      else add(connection, -bytes);
+    };
+    if (isAnswer(holder)) ofMany.set(response.req, giveBack);
+    return (headerBytes) => {
+      giveBack();
+      const isStrangers = !isAnswer(holder) || ofMany.has(response.req);
       // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
-      if (headerBytes !== undefined && connection.session !== undefined && !connection.socket.destroyed)
+      if (isStrangers && headerBytes !== undefined && connection.session !== undefined && !connection.socket.destroyed)
         leftBehind(http2LeftBytes + headerBytes);
       queues.given(connection);
     };
   }
 
-  /**
-   * Half a head, half a header block, requests ahead of their turn: whatever came since the last request. And what TLS has of
-   * answers, which HTTP/2 takes for taken.
-   */
   function note(connection: Connection): void {
-    const { socket, wire } = connection;
-    const reader = readerOf(connection);
-    const isAhead = reader?.ahead.isOver === false;
-    const bytesRead = isAhead ? (wire?.bytesRead ?? 0) : socket.bytesRead;
-    const unasked = Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
-    const waiting = Math.max(0, (reader?.bytesWaiting ?? 0) - (isAhead ? helloBytes : 0));
-    // What is not parsed yet may have come with requests that are.
-    const bytes = Math.max(unasked, isAhead ? 0 : socket.readableLength) + waiting + bytesOfTls(connection);
+    const bytes = bytesUnasked(connection) + bytesOfTls(connection);
     if (bytes === connection.bytesNoted) return;
     add(connection, bytes - connection.bytesNoted);
     connection.bytesNoted = bytes;
@@ -140,14 +139,18 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
       if (!connection.isProxys) queues.opened(connection);
     },
     hold,
+    broughtKey(request) {
+      ofMany.get(request)?.();
+      ofMany.delete(request);
+    },
     note,
     letGo(connection) {
-      holdings.remove(connection, connection.holder);
+      holdings.remove(connection, connection.address);
       left(connection);
     },
     gone(connection) {
       const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
-      leftBehind(holdings.remove(connection, connection.holder) + (left(connection) ? bytes : 0));
+      leftBehind(holdings.remove(connection, connection.address) + (left(connection) ? bytes : 0));
     },
     makeRoom() {
       holdings.makeRoom();
@@ -155,6 +158,18 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
     },
     end: growth.end,
   };
+}
+
+/** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
+function bytesUnasked(connection: Connection): number {
+  const { socket, wire, bytesReadAtRequest } = connection;
+  const reader = readerOf(connection);
+  const isAhead = reader?.ahead.isOver === false;
+  const bytesRead = isAhead ? (wire?.bytesRead ?? 0) : socket.bytesRead;
+  const unasked = Math.min(bytesRead - bytesReadAtRequest, bytesUnaskedMax);
+  const waiting = Math.max(0, (reader?.bytesWaiting ?? 0) - (isAhead ? helloBytes : 0));
+  // What is not parsed yet may have come with requests that are.
+  return Math.max(unasked, isAhead ? 0 : socket.readableLength) + waiting;
 }
 
 /** What TLS has yet to send or keeps room for, and the piece of it that is on its way to the system, which is a copy. */
@@ -166,8 +181,8 @@ function bytesOfTls({ socket, wire }: Connection): number {
 }
 
 /**
- * Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. And whenever
- * the look itself was late, since a turn of the event loop was long.
+ * Runs `onGrown` when the process has grown, whoever made it grow, and when its size cannot be read, as where no file is
+ * left. Runs `onLate` when a look was late: a turn of the event loop was long.
  */
 function watchProcess(onGrown: () => void, onLate: () => void): { begin(): void; end(): void } {
   let lookedAtBytes = residentBytes() ?? 0;

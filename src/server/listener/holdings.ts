@@ -3,7 +3,6 @@
  * All of them together have a budget. When it is spent, the address that has the most of it loses connections: those
  * that have the most, the oldest first. Nobody loses any for having many neighbours that hold little.
  */
-import type { Request } from "./exchange.ts";
 
 export interface HoldingsOptions<Holder> {
   /** Bytes that all may hold together. */
@@ -31,24 +30,6 @@ interface AddressHoldings<Holder> {
 
 /** Once the budget is spent this part of it is made free, so that one look at all holders serves for many evictions. */
 const freedPart = 1 / 8;
-/** What a request is taken for beside its headers, which are held as bytes and as texts. */
-const http1RequestBytes = 4_096;
-const http2RequestBytes = 8_192;
-
-/** Tells what a request is taken for until its answer was taken, in bytes. */
-export function takenFor(request: Request): number {
-  return 2 * headerBytes(request) + ("stream" in request ? http2RequestBytes : http1RequestBytes);
-}
-
-export const headerBytes = ({ rawHeaders }: Request): number => bytesOf(rawHeaders);
-export const trailerBytes = ({ rawTrailers }: Request): number => bytesOf(rawTrailers);
-
-function bytesOf(texts: readonly string[]): number {
-  let bytes = 0;
-  for (const text of texts) bytes += text.length;
-  return bytes;
-}
-
 export function createHoldings<Holder extends object>(options: HoldingsOptions<Holder>): Holdings<Holder> {
   const { bytesMax, mayGo, evict } = options;
   const byAddress = new Map<string, AddressHoldings<Holder>>();
@@ -71,21 +52,23 @@ export function createHoldings<Holder extends object>(options: HoldingsOptions<H
   function makeRoom(): void {
     if (bytes <= bytesMax) return;
     const leavers: [Holder, bytes: number][] = [];
-    const seen = new Set<string>();
+    // Who has the most is last; of those who have as much, who came first.
+    const addresses = [...byAddress].toReversed().toSorted(([, a], [, b]) => a.bytes - b.bytes);
     while (bytes > enough) {
-      const [most, next] = [...byAddress].filter(([it]) => !seen.has(it)).toSorted(([, a], [, b]) => b.bytes - a.bytes);
+      const most = addresses.pop();
       if (most === undefined) break;
       const [address, its] = most;
       // Where those who have the most stay, whoever has less than an equal part is not to go for them.
       if (its.bytes <= bytesMax / byAddress.size) break;
       // Down to the next address, and somewhat further, lest two of them take turns.
-      const leave = (next?.[1].bytes ?? 0) * (1 - freedPart);
+      const leave = (addresses.at(-1)?.[1].bytes ?? 0) * (1 - freedPart);
       for (const [holder, held] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {
         if (bytes <= enough || its.bytes < leave) break;
         if (!mayGo(holder, held)) continue;
         leavers.push([holder, remove(holder, address)]);
       }
-      if (its.bytes >= leave) seen.add(address);
+      if (its.byHolder.size === 0 || its.bytes >= leave) continue;
+      addresses.splice(addresses.findLastIndex(([, other]) => other.bytes <= its.bytes) + 1, 0, most);
     }
     nextLookBytes = Math.max(bytesMax, bytes + bytesMax * freedPart);
     for (const [holder, held] of leavers) evict(holder, held);

@@ -23,12 +23,12 @@ function keepSession(stream: ServerHttp2Stream): void {
   // Behind the end there are no trailers. A stream that is closed has neither half of one nor a session.
   const session = stream.session as ServerHttp2Session | undefined;
   if (stream.endAfterHeaders || session === undefined) return;
-  const [ofStream, ofSession] = [handleOf(stream), handleOf(session)];
+  const [ofStream, ofSession] = [nodesHalfOf(stream), nodesHalfOf(session)];
   if (ofStream !== undefined && ofSession !== undefined) kept.register(ofStream, ofSession);
 }
 
 /** Node's own half of a stream or of a session, which is what is collected. Undocumented; a test misses it where it is not there. */
-function handleOf(of: object): object | undefined {
+function nodesHalfOf(of: object): object | undefined {
   const symbol = Object.getOwnPropertySymbols(of).find(({ description }) => description === "kHandle");
   return symbol && (of as Record<symbol, object | undefined>)[symbol];
 }

@@ -48,7 +48,7 @@ export function createLine(): Line {
   let passes = 0;
 
   function groupOf(connection: Connection): Group {
-    const address = addressOf(connection);
+    const address = networkOf(connection);
     let its = byAddress.get(address);
     if (its === undefined) byAddress.set(address, (its = { fresh: [], gone: 0, left: 0, others: new Set(), turn: 0 }));
     return its;
@@ -104,7 +104,7 @@ export function createLine(): Line {
     },
     remove(connection) {
       const run = waiting.get(connection);
-      const address = addressOf(connection);
+      const address = networkOf(connection);
       const its = byAddress.get(address);
       if (!waiting.delete(connection) || its === undefined) return undefined;
       if (waiting.size === 0) greedy = undefined;
@@ -129,7 +129,7 @@ export function createLine(): Line {
       return undefined;
     },
     putLast(connection) {
-      greedy = addressOf(connection);
+      greedy = networkOf(connection);
       const its = byAddress.get(greedy);
       if (its === undefined) return;
       byAddress.delete(greedy);
@@ -141,9 +141,9 @@ export function createLine(): Line {
   };
 }
 
-/** Whose turn a connection's is: an address, and of IPv6 the first 48 bits. */
-export function addressOf({ holder }: Connection): string {
-  return holder.replace(/^((?:[\da-f]{1,4}:){3})[\da-f]{1,4}::\/64$/, "$1");
+/** Whose turn a connection takes: its address's, or of IPv6 that of the first 48 bits. */
+export function networkOf({ address }: Connection): string {
+  return address.replace(/^((?:[\da-f]{1,4}:){3})[\da-f]{1,4}::\/64$/, "$1");
 }
 
 function freshCount({ fresh, gone, left }: Group): number {

@@ -19,7 +19,7 @@ import { readerOf, type Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
 import { createEndedAhead } from "./ended-ahead.ts";
 import { createLine, type Line } from "./line.ts";
-import { handleOf } from "./reading.ts";
+import { handleOf } from "./handle.ts";
 import { createRest } from "./strangers-rest.ts";
 
 export interface Pace {
@@ -43,7 +43,7 @@ export interface Pace {
   callEnded(): void;
 }
 
-/** What strangers may cost in a turn, in bytes: 64 requests, some 6 ms. What one connection has sent comes on top, up to 100. */
+/** What strangers may cost in a turn, in bytes: 64 requests, some 6 ms. What one connection has sent comes on top, up to 100 requests. */
 const turnCostMax = 262_144;
 const requestCost = turnCostMax / 64;
 /** So many turns in a row do nothing but take connections. */
@@ -177,7 +177,7 @@ export function createPace(clock: Clock = realClock): Pace {
     else reader.stop();
     if (reader?.ahead.isOver === false) {
       ahead.add(connection);
-      if (reader.ahead.hasEnded) ended.add(connection);
+      if (reader.ahead.hasClientEnded) ended.add(connection);
     }
     plan();
   }
@@ -231,7 +231,7 @@ export function createPace(clock: Clock = realClock): Pace {
       const reader = readerOf(connection);
       if (reader !== undefined) {
         reader.ahead.onCame = cameAhead;
-        reader.ahead.onEnded = () => ended.add(connection);
+        reader.ahead.onClientEnded = () => ended.add(connection);
       }
       newcomers.line.addFresh(connection);
       stop(connection);

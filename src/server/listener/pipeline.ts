@@ -6,10 +6,10 @@
  * each with its objects. So its parser is handed one request's head at a time: a chunk is cut behind each empty line,
  * and the rest stays with the socket.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Connections } from "./connections.ts";
-import type { Request } from "./exchange.ts";
+import type { Response } from "./exchange.ts";
 
 /** node:http's own note that it has paused a socket, and will resume it. */
 function isHeldByNode(socket: Socket & { _paused?: boolean }): boolean {
@@ -26,10 +26,8 @@ const piecesPerTurn = 64;
 const chunkedPieceBytes = 64;
 
 interface Pipeline {
-  /** Notes that a request has come. */
-  began(request: IncomingMessage): void;
-  /** Notes that a request's answer was taken, or never will be. */
-  ended(): void;
+  /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
+  began(response: ServerResponse): () => void;
   /** Reads no more, and runs this once the whole requests that came are answered. */
   finish(run: () => void): void;
 }
@@ -38,7 +36,7 @@ export interface Pipelines {
   /** Takes an HTTP/1 connection that node's parser has already. */
   take(socket: Socket): void;
   /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
-  began(request: Request): (() => void) | undefined;
+  began(response: Response): (() => void) | undefined;
   /**
    * Runs the answer to what is no request in its turn: behind the answers to what came before it, or a client would take it
    * for one of them.
@@ -56,11 +54,8 @@ export function createPipelines(requestsMax: number, book: Book): Pipelines {
     take(socket) {
       bySocket.set(socket, createPipeline(socket, requestsMax, book));
     },
-    began(request) {
-      if ("stream" in request) return undefined;
-      const pipeline = bySocket.get(request.socket);
-      pipeline?.began(request);
-      return pipeline?.ended;
+    began(response) {
+      return "stream" in response ? undefined : bySocket.get(response.req.socket)?.began(response);
     },
     answerLast(socket, run) {
       const pipeline = bySocket.get(socket as Socket);
@@ -72,12 +67,9 @@ export function createPipelines(requestsMax: number, book: Book): Pipelines {
 
 /** Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already. */
 function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeline {
-  const [feed] = socket.listeners("data") as ((chunk: Buffer) => void)[];
-  if (feed === undefined) throw new Error("node:http no longer listens to its sockets' data");
-  // With a listener beside its own, node:http no longer reads past the socket's events.
-  socket.on("data", onData);
-  socket.off("data", feed);
-  let [underWay, bodyBytesSeen] = [0, 0];
+  const feed = takeOver(socket, onData);
+  const underWay = underWayOn(socket);
+  let bodyBytesSeen = 0;
   let [isFull, isResting] = [false, false];
   let last: IncomingMessage | undefined;
   let runLast: (() => void) | undefined;
@@ -87,7 +79,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined && !socket.destroyed;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
-      if (underWay >= requestsMax && bodyBytes === 0) isFull = true;
+      if (underWay.size >= requestsMax && bodyBytes === 0) isFull = true;
       if (pieces >= piecesPerTurn) rest();
       // node:http pauses the socket too, for an answer that its client is slow to take, and resumes it.
       if (isFull || isResting || socket.isPaused() || isHeldByNode(socket)) {
@@ -103,7 +95,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
         book.brought(socket, chunksIn(chunk, at, end));
         if (socket.destroyed) return;
       }
-      feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
+      feed.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
       at = end;
     }
   }
@@ -118,7 +110,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   function runIfLast(): void {
     // One whose body breaks off has no other answer.
     const brokenOff = last?.complete === false ? 1 : 0;
-    if (underWay <= brokenOff) runLast?.();
+    if (underWay.size <= brokenOff) runLast?.();
   }
 
   function goOn(): void {
@@ -126,23 +118,26 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     if (!socket.destroyed && !isHeldByNode(socket)) socket.resume();
   }
 
+  function ended(response: ServerResponse): void {
+    underWay.delete(response);
+    // Kept until the next one it would live long enough to cost a collection of the whole heap.
+    if (underWay.size === 0 && last?.complete === true) last = undefined;
+    if (runLast !== undefined) runIfLast();
+    if (!isFull || underWay.size >= requestsMax) return;
+    isFull = false;
+    // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
+    book.goOn(socket, goOn);
+  }
+
   return {
-    began(request) {
+    began(response) {
+      const request = response.req;
       // One that breaks off after whoever listened has left would end the process.
       request.on("error", () => {});
-      underWay += 1;
+      underWay.add(response);
       last = request;
       bodyBytesSeen = 0;
-    },
-    ended() {
-      underWay -= 1;
-      // Kept until the next one it would live long enough to cost a collection of the whole heap.
-      if (underWay === 0 && last?.complete === true) last = undefined;
-      if (runLast !== undefined) runIfLast();
-      if (!isFull || underWay >= requestsMax) return;
-      isFull = false;
-      // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
-      book.goOn(socket, goOn);
+      return ended.bind(undefined, response);
     },
     finish(run) {
       if (runLast !== undefined) return;
@@ -150,6 +145,39 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
       runIfLast();
     },
   };
+}
+
+type OnData = (chunk: Buffer) => void;
+
+/** Has `onData` hear a socket instead of node's parser, and gives what feeds that. */
+function takeOver(socket: Socket, onData: OnData): OnData {
+  const [feed] = socket.listeners("data") as OnData[];
+  if (feed === undefined) throw new Error("node:http no longer listens to its sockets' data");
+  // With a listener beside its own, node:http no longer reads past the socket's events.
+  socket.on("data", onData);
+  socket.off("data", feed);
+  return feed;
+}
+
+/** The answers of a connection that are under way. They end with it. */
+function underWayOn(socket: Socket): Set<ServerResponse> {
+  const underWay = new Set<ServerResponse>();
+  // Where a tunnel was asked for behind them node:http does not see to it, and who waits for their end would wait for ever.
+  const closeAll = () => {
+    for (const response of underWay) {
+      response.req.destroy();
+      response.destroy();
+    }
+    // Not every Node tells of what has no socket.
+    setImmediate(() => {
+      for (const response of underWay) response.emit("close");
+    });
+  };
+  socket.once("close", () => {
+    // Behind what node:http does by itself.
+    if (underWay.size > 0) setImmediate(closeAll);
+  });
+  return underWay;
 }
 
 /** Where the piece ends that begins `at`: behind a head, or within what is due of a body (infinite where it is chunked). */

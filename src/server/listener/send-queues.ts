@@ -1,15 +1,15 @@
 /**
  * What strangers leave unread in the system's send queues, up to megabytes of a connection, in memory that counts as ours
  * where that is limited. No bound of Node's sees it, so the system is asked once strangers were given so much that it may be
- * too much. All of them together have a budget, and who has the most is cut, down to what leaves everybody as much. It is cut
- * by a reset, since the system keeps what is closed and sends it for minutes. Closed ones have a budget of their own: where
- * that is spent, connections that end are reset too.
+ * too much. Together they have a budget. When it is spent, whoever has the most is cut, until all who were cut have as much.
+ * To cut is to reset, since the system keeps what is closed, and sends it for minutes. Closed connections have a budget of
+ * their own: when that is spent, connections that end are reset too.
  */
 import type { Socket } from "node:net";
 import { stopwatchMs } from "../../system.ts";
-import { holderAt, type Connection } from "./connection.ts";
-import { handleOf } from "./reading.ts";
-import { bytesHandedOver, inodeOf, peerOf, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
+import { addressOrMany, type Connection } from "./connection.ts";
+import { handleOf } from "./handle.ts";
+import { bytesHandedOver, inodeOf, addressIn, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
 
 export interface SendQueues {
   /** Notes a connection that is open, and a stranger's for now. */
@@ -20,6 +20,8 @@ export interface SendQueues {
   tick(): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
+  /** Resolves once strangers may be given documents again; undefined where they may be now. */
+  untilRoom(): Promise<void> | undefined;
 }
 
 export interface SendQueuesOptions {
@@ -35,14 +37,22 @@ const bytesMax = 8_388_608;
 const bytesEnough = 7_340_032;
 /** Where much is queued, so much more is worth a look. */
 const moreBytesMin = 2_097_152;
-/** Who may leave less is not reset at the end, but where closed ones have twice their budget. */
+/** Whoever leaves less is not reset at the end, unless closed ones have twice their budget. */
 const leftBytesMin = 16_384;
-/** Each address may leave a document in closed ones, until they have twice their budget: who reads slowly loses none to many others. */
+/**
+ * So much, a document, each address may leave in closed ones, until these have twice their budget: whoever reads slowly
+ * loses none because of many others.
+ */
 const shareMin = 262_144;
-/** How many times what a look takes it is until the next one, and how long where it failed. */
-const [restTimes, retryMs] = [10, 500];
-/** At so many times the budget the next look waits for no longer than the last one took. */
-const hastyTimes = 2;
+/** The next look waits for so many times as long as the last one took. */
+const restTimes = 10;
+/** Where a look failed, the next one waits for so long. */
+const retryMs = 500;
+/**
+ * Where strangers were given so much more than the budget by small answers, which wait for nothing, the next look waits for
+ * no longer than the last one took.
+ */
+const hastyTimes = 4;
 
 /** What is known of one connection. */
 interface Stranger {
@@ -66,7 +76,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   const closed = createClosed();
   const ports = new Set<number>();
   let [bytesQueued, bytesSince, hastyFromMs] = [0, 0, 0];
-  let resting: NodeJS.Timeout | undefined;
+  const rest = createRest(lookIfDue);
 
   function noteRecent(): void {
     for (const stranger of recent) bytesSince += handedSince(stranger);
@@ -77,10 +87,10 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   function lookIfDue(): void {
     if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
     const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
-    if (resting === undefined || isHasty) look();
+    if (!rest.isOn || isHasty) look();
   }
 
-  /** Not in the background: who asks for much would be given a hundred megabytes meanwhile. */
+  /** Not in the background: whoever asks for much would be given a hundred megabytes meanwhile. */
   function look(): void {
     const startMs = stopwatchMs();
     for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
@@ -91,18 +101,12 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     } else {
       bytesSince = 0;
       const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
-      closed.found(sumsByHolder(ofClosed, ownAddressOf));
+      closed.found(sumsByAddress(ofClosed, ownAddressOf));
       bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
     }
     const tookMs = stopwatchMs() - startMs;
     hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
-    clearTimeout(resting);
-    resting = setTimeout(goOn, queues === undefined ? retryMs : restTimes * tookMs).unref();
-  }
-
-  function goOn(): void {
-    resting = undefined;
-    lookIfDue();
+    rest.begin(queues === undefined ? retryMs : restTimes * tookMs);
   }
 
   return {
@@ -115,7 +119,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
         if (connection.hasBroughtKey) return false;
         bytesSince += handedSince(stranger);
         if (stranger.isToBeReset) return true;
-        return !closed.mayTake(connection.holder, stranger.bytesHanded - stranger.bytesTaken);
+        return !closed.mayTake(connection.address, stranger.bytesHanded - stranger.bytesTaken);
       });
     },
     given(connection) {
@@ -130,11 +134,38 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     tick() {
       for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
       // Until it is known that they have room again, whoever ends may be reset.
-      if (closed.isFull && resting === undefined) look();
+      if (closed.isFull && !rest.isOn) look();
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
+    // Where the last look failed nobody waits, since the next one may fail as well.
+    untilRoom: () => (rest.isOn && bytesSince >= bytesMax && Number.isFinite(hastyFromMs) ? rest.looked() : undefined),
   };
+}
+
+/** The time until the next look, and whoever waits for that. */
+function createRest(onOver: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let next = Promise.withResolvers<void>();
+  return {
+    get isOn() {
+      return timer !== undefined;
+    },
+    /** A look was made. */
+    begin(ms: number) {
+      clearTimeout(timer);
+      timer = setTimeout(over, ms).unref();
+      next.resolve();
+      next = Promise.withResolvers();
+    },
+    /** Resolves with the next look. */
+    looked: () => next.promise,
+  };
+
+  function over(): void {
+    timer = undefined;
+    onOver();
+  }
 }
 
 /** How much a stranger was given since it was last asked. */
@@ -159,28 +190,28 @@ function queuesOf(strangers: Iterable<Stranger>, queues: readonly SystemQueue[])
   return found;
 }
 
-function sumsByHolder(
+function sumsByAddress(
   queues: readonly SystemQueue[],
   ownAddressOf: SendQueuesOptions["ownAddressOf"],
 ): Map<string, number> {
-  const byHolder = new Map<string, number>();
+  const byAddress = new Map<string, number>();
   for (const [peer, its] of Map.groupBy(queues, (queue) => queue.peer)) {
-    const holder = holderAt(ownAddressOf(peerOf(peer)));
-    byHolder.set(holder, (byHolder.get(holder) ?? 0) + sumOf(its.map(({ bytes }) => bytes)));
+    const address = addressOrMany(ownAddressOf(addressIn(peer)));
+    byAddress.set(address, (byAddress.get(address) ?? 0) + sumOf(its.map(({ bytes }) => bytes)));
   }
-  return byHolder;
+  return byAddress;
 }
 
 /** Cuts whoever has the most unread until there is room again, and tells how much is left. */
 function cutDown(queues: readonly Queue[]): number {
-  const byHolder = Map.groupBy(queues, ([{ connection }]) => connection.holder);
-  const sums = new Map([...byHolder].map(([holder, its]) => [holder, sumOf(its.map(([, bytes]) => bytes))]));
+  const byAddress = Map.groupBy(queues, ([{ connection }]) => connection.address);
+  const sums = new Map([...byAddress].map(([address, its]) => [address, sumOf(its.map(([, bytes]) => bytes))]));
   const all = sumOf([...sums.values()]);
   if (all <= bytesMax) return all;
   const level = levelOf([...sums.values()], bytesEnough);
   let left = 0;
-  for (const [holder, its] of byHolder) {
-    let rest = sums.get(holder) ?? 0;
+  for (const [address, its] of byAddress) {
+    let rest = sums.get(address) ?? 0;
     for (const [stranger, bytes] of its.toSorted(([, a], [, b]) => b - a)) {
       if (rest <= level) break;
       rest -= bytes;
@@ -194,32 +225,32 @@ function cutDown(queues: readonly Queue[]): number {
 
 interface Closed {
   /** Takes over what was found in closed connections. */
-  found(byHolder: Map<string, number>): void;
+  found(byAddress: Map<string, number>): void;
   /** Takes a connection that ends with so much unread, at most, and says false where it has to be reset. */
-  mayTake(holder: string, bytes: number): boolean;
+  mayTake(address: string, bytes: number): boolean;
   readonly bytes: number;
   readonly isFull: boolean;
 }
 
 /** What is left unread in closed connections: as found at the last look, with those that were closed since. */
 function createClosed(): Closed {
-  let byHolder = new Map<string, number>();
+  let byAddress = new Map<string, number>();
   let bytes = 0;
   let level = Number.POSITIVE_INFINITY;
   return {
     found(found) {
-      byHolder = found;
+      byAddress = found;
       bytes = sumOf([...found.values()]);
       const isFull = bytes > bytesMax;
       level = isFull ? Math.max(shareMin, levelOf([...found.values()], bytesMax)) : Number.POSITIVE_INFINITY;
     },
-    mayTake(holder, more) {
+    mayTake(address, more) {
       if (more === 0) return true;
-      const all = (byHolder.get(holder) ?? 0) + more;
+      const all = (byAddress.get(address) ?? 0) + more;
       const isFarTooMuch = bytes + more > 2 * bytesMax;
-      const share = isFarTooMuch ? Math.min(level, bytesMax / (byHolder.size + 1)) : level;
+      const share = isFarTooMuch ? Math.min(level, bytesMax / (byAddress.size + 1)) : level;
       if (all > share && (isFarTooMuch || more >= leftBytesMin)) return false;
-      byHolder.set(holder, all);
+      byAddress.set(address, all);
       bytes += more;
       return true;
     },
@@ -232,7 +263,7 @@ function createClosed(): Closed {
   };
 }
 
-/** What each may have for all to have `most`, where whoever has less leaves the rest to others. */
+/** The most that each may have for all to have `most` together. What those with less leave is shared by the others. */
 function levelOf(sizes: readonly number[], most: number): number {
   let rest = most;
   for (const [i, size] of sizes.toSorted((a, b) => a - b).entries()) {

@@ -11,7 +11,8 @@ import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { createCertificateInUse, type Certificate, type CertificateInUse } from "./certificate.ts";
 import { isOver, tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
-import type { ConnectionLimits, Connections } from "./connections.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
+import type { Connections } from "./connections.ts";
 import { createHttp2, telling, type Http2Limits, type Http2Listeners, type OnRequest } from "./http2.ts";
 import { createPipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet, takeFewer, untilRead } from "./stop-steps.ts";
@@ -128,8 +129,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
   function begin(how: OnRequest, request: Request, response: Response): void {
     const { ended, lasts } = connections.callBegan(request, response);
-    const taken = pipelines.began(request);
-    response.once("close", () => {
+    const taken = pipelines.began(response);
+    onceOver(response, () => {
       ended();
       taken?.();
     });
@@ -183,6 +184,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await closed;
     },
   };
+}
+
+/** Runs something once an answer was taken, or never will be. */
+function onceOver(response: Response, run: () => void): void {
+  // The response to a HEAD over HTTP/2 tells nothing where its stream closes before it was ended.
+  if ("stream" in response) response.stream.once("close", run);
+  else response.once("close", run);
 }
 
 /** What becomes of each request, by way of `take`; a CONNECT on HTTP/1 has no response. */

@@ -10,15 +10,15 @@
 import { writeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import { handleOf } from "./handle.ts";
 
 // Length 8, type GOAWAY, no flags, stream 0; last stream 2^31-1, NO_ERROR.
 const notice = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
 
 /** Sends the notice on a connection that speaks HTTP/2. False when it cannot be sent now. */
 export function sendShutdownNotice(socket: Socket): boolean {
-  if (socket instanceof TLSSocket || socket.destroyed) return false;
-  // oxlint-disable-next-line no-underscore-dangle -- undocumented, so its absence only means that there is no notice
-  const { fd, writeQueueSize } = (socket as SocketWithHandle)._handle ?? {};
+  if (socket instanceof TLSSocket) return false;
+  const { fd, writeQueueSize } = handleOf(socket) ?? {};
   if (fd === undefined || fd < 0 || writeQueueSize !== 0) return false;
   try {
     if (writeSync(fd, notice) === notice.length) return true;
@@ -30,6 +30,3 @@ export function sendShutdownNotice(socket: Socket): boolean {
     return false;
   }
 }
-
-/** What libuv knows of a socket. */
-type SocketWithHandle = { readonly _handle?: { readonly fd?: number; readonly writeQueueSize?: number } | null };

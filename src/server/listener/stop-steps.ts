@@ -7,14 +7,16 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { stopwatchMs } from "../../system.ts";
 
 const stepMs = 5;
-/** Steps without a new connection until no more are expected; and the most steps for that, each of which takes two or more. */
+/** So many steps in a row without anything new end a wait. */
 const quietSteps = 3;
+/** The most steps that the wait for new connections takes. Each of them takes two turns or more. */
 const stepsMax = 200;
-/** Strangers make each step long: after this time there are only as many as standing still may need. */
+/** As many steps as a process that stood still may need. */
+const leastSteps = 20;
+/** Strangers make each step long: a wait that has taken so long ends after `leastSteps`. */
 const patienceMs = 1_500;
 const readingPatienceMs = 1_000;
-const leastSteps = 20;
-/** Where strangers make each of these last, as on a machine with little time for us, they are fewer. */
+/** A wait ends in any case once its steps, without the longest of them, took so long: a machine may have little time for us. */
 const busyMsMax = 4_000;
 const readingBusyMsMax = 2_000;
 

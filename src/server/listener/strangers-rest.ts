@@ -18,7 +18,7 @@ export interface Rest {
 
 /** A turn that took longer was not made so by strangers alone. */
 const restMsMax = 50;
-/** Less than any timer has. */
+/** No timer is as short: they rest for the next turn alone. */
 const oneTurnMs = 0.5;
 
 /** `nowMs` is a clock that only advances. */

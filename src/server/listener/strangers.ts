@@ -47,7 +47,7 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
   const byAddress = new Map<string, Group<Member>>();
   const groupOf = new Map<Member, Group<Member>>();
   const shared: Group<Member> = { address: "", idle: new Set(), busy: new Set() };
-  /** Addresses by how many members they have; the first set is never used. */
+  /** Addresses by how many members they have; the first set stays empty. */
   const bySize: Set<Group<Member>>[] = [new Set()];
   let largestSize = 0;
 
@@ -70,8 +70,8 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
     else if (before === largestSize && bySize[before]?.size === 0) largestSize = size;
   }
 
-  /** Finds one that waits for nothing of ours. Those that do are looked at last the next time. */
-  function findWaiting(busy: Set<Member>): Member | undefined {
+  /** Finds one whom we owe nothing. Those whom we do are looked at last the next time. */
+  function findNotOwed(busy: Set<Member>): Member | undefined {
     for (let looks = 0; looks < looksMax; looks += 1) {
       const [member] = busy;
       if (member === undefined || !isOwed(member)) return member;
@@ -112,7 +112,7 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
       const [group] = isOfShared ? [shared] : (bySize[largestSize] ?? []);
       if (group === undefined) return undefined;
       const [oldest] = group.idle;
-      if (isFull) return oldest ?? findWaiting(group.busy);
+      if (isFull) return oldest ?? findNotOwed(group.busy);
       return oldest === undefined || isNewcomer(oldest) ? undefined : oldest;
     },
   };

@@ -3,12 +3,12 @@
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "node:net";
-import { handleOf } from "./reading.ts";
+import { handleOf } from "./handle.ts";
 
 export interface SystemQueue {
   /** Whose it is; "0" where the socket was closed and the system still has to send. */
   readonly inode: string;
-  /** The other side's address, as `peerOf` reads it. */
+  /** The other side's address as the table has it, in hexadecimal. */
   readonly peer: string;
   /** Our port. */
   readonly port: number;
@@ -17,7 +17,7 @@ export interface SystemQueue {
 }
 
 const tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-/** Our port, the peer's address, what is queued, and the inode, of a line that has more queued than the end, which is a byte. */
+/** Our port, the peer's address, what is queued, and the inode. Lines with nothing queued, or the one byte that an end is, are passed over. */
 const queued =
   /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):[0-9A-F]{4} [0-9A-F]{2} (?!0{7}[01]:)([0-9A-F]{8}):\S+ \S+ \S+ +\d+ +\d+ (\d+) /gm;
 
@@ -49,14 +49,14 @@ function queueOf([, port = "", peer = "", bytes = "", inode = ""]: RegExpExecArr
   return { inode, peer, port: Number.parseInt(port, 16), bytes: Number.parseInt(bytes, 16) };
 }
 
-/** Reads an address, which comes as words of a little-endian machine. IPv6 is in full. */
-export function peerOf(peer: string): string {
-  const bytes = (peer.match(/.{8}/g) ?? []).flatMap((word) => (word.match(/../g) ?? []).toReversed());
+/** Reads an address as the tables have it: words of a little-endian machine. IPv6 comes out in full. */
+export function addressIn(hex: string): string {
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => (word.match(/../g) ?? []).toReversed());
   if (bytes.length === 4) return bytes.map((byte) => Number.parseInt(byte, 16)).join(".");
   return (bytes.join("").match(/.{4}/g) ?? []).join(":");
 }
 
-/** Finds a socket in the tables; undefined where it cannot be told. */
+/** Reads a socket's inode, by which the tables name it; undefined where it cannot be read. */
 export function inodeOf(socket: Socket): string | undefined {
   try {
     return /\d+/.exec(readlinkSync(`/proc/self/fd/${handleOf(socket)?.fd}`))?.[0];

@@ -4,7 +4,7 @@
 import type { Server as Http1Server } from "node:http";
 import type { Socket } from "node:net";
 import { Ahead } from "./ahead.ts";
-import { handleOf } from "./reading.ts";
+import { handleOf } from "./handle.ts";
 
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
@@ -51,7 +51,7 @@ export class Untold {
     this.#bytesRead = bytesRead;
     if (!this.ahead.isStopped) this.look();
     // Something to read, and no more than before.
-    else if (isEnd) this.ahead.ended();
+    else if (isEnd) this.ahead.clientEnded();
     else this.ahead.came(this.bytesWaiting);
   };
 

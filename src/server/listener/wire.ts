@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { Ahead, bytesAheadMax } from "./ahead.ts";
 import { recordsPerHandshake } from "./certificate.ts";
-import { handleOf } from "./reading.ts";
+import { handleOf } from "./handle.ts";
 
 /** Records that TLS is handed at once: of a byte each they take it and HTTP/1 some 1 ms. */
 const recordsAtOnce = 256;
@@ -34,7 +34,8 @@ export class Wire extends Duplex {
   #headBytes = 0;
   #contentBytesDue = 0;
   #isFull = false;
-  /** For how many the next record of a handshake counts. Our key has to work for the first one. */
+  /** For how many the first record of a handshake counts, for which our key has to work, and the next one. */
+  readonly #firstHandshakeRecords: number;
   #handshakeRecords: number;
   /** Has TLS take the wire, until it does. */
   #begin: (() => void) | undefined;
@@ -48,6 +49,7 @@ export class Wire extends Duplex {
     // What was handed over and is not taken is the least there can be.
     super({ allowHalfOpen: socket.allowHalfOpen, readableHighWaterMark: 1 });
     this.socket = socket;
+    this.#firstHandshakeRecords = handshakeRecords;
     this.#handshakeRecords = handshakeRecords;
     this.#begin = begin;
     this.ahead = new Ahead(() => this.#stopReading());
@@ -174,14 +176,20 @@ export class Wire extends Duplex {
       if (this.#headBytes === 0) {
         if (records === recordsAtOnce) return at;
         records += 1;
-        this.records += byte === handshakeType ? this.#handshakeRecords : 1;
-        if (byte === handshakeType) this.#handshakeRecords = recordsPerHandshake;
+        this.records += byte === handshakeType ? this.#recordsOfHandshake() : 1;
       }
       if (this.#headBytes >= lengthAt) this.#contentBytesDue = this.#contentBytesDue * 256 + byte;
       this.#headBytes += 1;
       at += 1;
     }
     return at;
+  }
+
+  /** For how many a record of a handshake counts. Behind the first handshake each may begin another, for which our key has to work again. */
+  #recordsOfHandshake(): number {
+    const records = this.isHandshakeDone ? this.#firstHandshakeRecords : this.#handshakeRecords;
+    this.#handshakeRecords = recordsPerHandshake;
+    return records;
   }
 
   override _read(): void {

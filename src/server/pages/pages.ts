@@ -54,7 +54,11 @@ interface Context extends Shared {
   readonly bodies: Budget;
   /** Where big answers wait for their turn, addresses in turn. */
   readonly bigAnswers: Door;
+  readonly untilRoom: UntilRoom;
 }
+
+/** Resolves once a request may be given a big answer; undefined where it may be now. */
+type UntilRoom = (request: Request) => Promise<void> | undefined;
 
 /** Shows a page to a request whose body is here. */
 type Show = (body: Uint8Array) => Promise<void>;
@@ -76,8 +80,8 @@ function ofReports(pages: Pick<PagesByPath, "get">, path: string): Page | undefi
   return path.startsWith(reports) ? pages.get(folderOf(path)) : undefined;
 }
 
-export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
-  const context = { ...shared, bodies: createBudget(reportBodies), bigAnswers: createDoor(bigAnswers) };
+export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared, untilRoom: UntilRoom): Pages {
+  const context = { ...shared, untilRoom, bodies: createBudget(reportBodies), bigAnswers: createDoor(bigAnswers) };
   return (path, request, response) => {
     const page = pages.get(path) ?? behindSlashes(pages, path) ?? ofReports(pages, path);
     return page === undefined ? undefined : receive(context, page, request, response);
@@ -118,7 +122,7 @@ async function receive(context: Context, page: Page, request: Request, response:
 
 /** Writes a big answer in its address's turn. */
 async function inItsTurn(
-  { bigAnswers: door, ownAddressOf, turnAway }: Context,
+  { bigAnswers: door, untilRoom, ownAddressOf, turnAway }: Context,
   request: Request,
   response: Response,
   write: () => void,
@@ -130,6 +134,7 @@ async function inItsTurn(
   }));
   if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
   try {
+    await untilRoom(request);
     write();
   } finally {
     given();

@@ -17,7 +17,7 @@ import { abandon, discard, hasEndedItsSide, isGone, readBody } from "../http/bod
 import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
-import { write, type Sendable } from "../http/response.ts";
+import { isClosed, write, type Sendable } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
 import { callIdBytes, type Call, type Late } from "./call.ts";
@@ -236,7 +236,8 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
   } finally {
     entry.isDone = true;
     // One that was let in keeps its place until its answer was taken; a refusal must not cost a stranger's neighbours any.
-    if (!call.reached || isGone(request)) leave(way, entry);
+    // In front of a tunnel a request does not hear that its client has left, and its answer does.
+    if (!call.reached || isGone(request) || isClosed(response)) leave(way, entry);
   }
 }
 

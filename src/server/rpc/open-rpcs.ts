@@ -27,7 +27,7 @@ import { decode, encodedBy, jsonOptions } from "./decoding.ts";
 import { createDoor } from "./door.ts";
 import { refuseForNow } from "./faults.ts";
 import type { Pages, Shared } from "./gateway.ts";
-import { discard, inOnePiece, readBody } from "../http/body.ts";
+import { abandon, discard, inOnePiece, readBody } from "../http/body.ts";
 import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { gather, isClosed, write } from "../http/response.ts";
@@ -125,6 +125,7 @@ export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "t
     const taken = kind === "unary" ? undefined : budgetOf[kind].take(who.address);
     if (taken !== undefined && typeof taken !== "string") {
       response.once("close", taken.giveBack);
+      taken.yieldTo(() => abandon(request));
       if (isWatch(handler)) lasts();
     }
     const values = createContextValues().set(isRefused, typeof taken === "string");

@@ -68,6 +68,18 @@ export const unfinished = (connections: number): Attack => ({
   reads: true,
 });
 
+/** Health checks whose message never comes. */
+export const unfinishedChecks = (connections: number): Attack => ({
+  name: `${connections} connections of 100 health checks without an end`,
+  bytes: streams(
+    [],
+    100,
+    stream("/grpc.health.v1.Health/Check", flag.endHeaders, { ":method": "POST", "content-type": "application/grpc" }),
+  ),
+  connections,
+  reads: true,
+});
+
 export const halfHeads = (connections: number): Attack => ({
   name: `${connections} connections of half a head`,
   bytes: latin1(get("/livez", `x-long: ${long}`)),

@@ -11,11 +11,8 @@ import { ok, refuse } from "../../../src/otp/reason.ts";
 import type { Call } from "../../../src/server/rpc/call.ts";
 import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
 import { createClientAddress, createOwnAddressOf } from "../../../src/server/http/client-address.ts";
-import {
-  createConnections,
-  type ConnectionLimits,
-  type Connections,
-} from "../../../src/server/listener/connections.ts";
+import type { ConnectionLimits } from "../../../src/server/listener/connection-limits.ts";
+import { createConnections, type Connections } from "../../../src/server/listener/connections.ts";
 import type { Connection } from "../../../src/server/listener/connection.ts";
 import { createPace, type Pace } from "../../../src/server/listener/pace.ts";
 import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
@@ -49,6 +46,8 @@ export interface ListenerOptions {
   /** Whether every connection is a proxy's. */
   readonly isBehindProxy?: boolean;
   readonly pageOf?: (path: string) => Page | undefined;
+  /** When a request may be given a big answer; as the listener says unless given. */
+  readonly untilRoom?: Connections["untilRoom"];
   readonly readCertificate?: () => Certificate;
   readonly onTurnedAway?: (request: TurnedAway) => void;
   /** Whether a page of an origin may ask; no origin's unless given. */
@@ -279,7 +278,11 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     onAuthenticated: connections.authenticated,
     pages(shared) {
       const open = createOpenRpcs(openRpcs, shared);
-      const pages = createPages({ get: options.pageOf ?? (() => undefined) }, shared);
+      const pages = createPages(
+        { get: options.pageOf ?? (() => undefined) },
+        shared,
+        options.untilRoom ?? connections.untilRoom,
+      );
       return (...request) => open(...request) ?? pages(...request);
     },
     bodyBytesMax: 16_384,

@@ -97,7 +97,7 @@ const handler = createGateway({
   addressOf,
   ownAddressOf,
   wasValid,
-  pages: (shared) => createPages(new Map(), shared),
+  pages: (shared) => createPages(new Map(), shared, connections.untilRoom),
   onAuthenticated: connections.authenticated,
   bodyBytesMax,
   deadlineMs: 15_000,
