@@ -51,6 +51,12 @@ const machineClock: RawClock = {
 /** Milliseconds with fractions on the clock that only advances: to measure durations, and to decide nothing. */
 export const stopwatchMs: () => number = machineClock.monotonicMs;
 
+/** What the process has taken of the processor so far, in milliseconds, its threads included: to measure, and to decide nothing of a call. */
+export function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
 /** Smaller jumps are NTP at work, and no warning. */
 const jumpWarnMs = 2_000;
 

@@ -48,6 +48,8 @@ function mayGo(holder: Holder, bytes: number): boolean {
   const { answersDue, wire } = holder;
   // Whoever begins TLS has not been able to ask yet.
   if (wire?.isHandshakeDone === false && bytes <= helloBytes) return false;
+  // What it holds may be a document that it does not take, in front of others that wait.
+  if (2 * bytesOfTls(holder) >= bytes) return true;
   // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up. We wait for who has not sent all of a request.
   return answersDue === undefined || 2 * owed(answersDue) <= answersDue.size;
 }

@@ -6,7 +6,7 @@
  * their own: when that is spent, connections that end are reset too.
  */
 import type { Socket } from "node:net";
-import { stopwatchMs } from "../../system.ts";
+import { processorMs, stopwatchMs } from "../../system.ts";
 import { addressOrMany, type Connection } from "./connection.ts";
 import { handleOf } from "./handle.ts";
 import { bytesHandedOver, inodeOf, addressIn, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
@@ -48,11 +48,10 @@ const shareMin = 262_144;
 const restTimes = 10;
 /** Where a look failed, the next one waits for so long. */
 const retryMs = 500;
-/**
- * Where strangers were given so much more than the budget by small answers, which wait for nothing, the next look waits for
- * no longer than the last one took.
- */
-const hastyTimes = 4;
+/** At so many times the budget the next look waits for no longer than the last one took. */
+const hastyTimes = 2;
+/** A look that takes the processor so long is dear. Documents wait for the next one then, and it is in haste only for what small answers make. */
+const [dearMs, dearHastyTimes] = [20, 4];
 
 /** What is known of one connection. */
 interface Stranger {
@@ -76,6 +75,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   const closed = createClosed();
   const ports = new Set<number>();
   let [bytesQueued, bytesSince, hastyFromMs] = [0, 0, 0];
+  let isDear = false;
   const rest = createRest(lookIfDue);
 
   function noteRecent(): void {
@@ -86,13 +86,15 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
 
   function lookIfDue(): void {
     if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
-    const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
+    const times = isDear ? dearHastyTimes : hastyTimes;
+    const isHasty = bytesSince >= times * bytesMax && stopwatchMs() >= hastyFromMs;
     if (!rest.isOn || isHasty) look();
   }
 
   /** Not in the background: whoever asks for much would be given a hundred megabytes meanwhile. */
   function look(): void {
     const startMs = stopwatchMs();
+    const startProcessorMs = processorMs();
     for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
     const queues = queuesIn(read());
     if (queues === undefined) {
@@ -106,6 +108,8 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     }
     const tookMs = stopwatchMs() - startMs;
     hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
+    // Where the last look failed nobody waits for the next one, which may fail as well.
+    isDear = queues !== undefined && processorMs() - startProcessorMs >= dearMs;
     rest.begin(queues === undefined ? retryMs : restTimes * tookMs);
   }
 
@@ -138,8 +142,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
-    // Where the last look failed nobody waits, since the next one may fail as well.
-    untilRoom: () => (rest.isOn && bytesSince >= bytesMax && Number.isFinite(hastyFromMs) ? rest.looked() : undefined),
+    untilRoom: () => (isDear && rest.isOn && bytesSince >= bytesMax ? rest.looked() : undefined),
   };
 }
 
