@@ -65,6 +65,10 @@ describe.skipIf(lacks("answers by TLS", "openssl"))("with a certificate", () => 
     for (const connection of [owed, beginner]) held.opened(connection);
     held.hold(beginner, answer, bytes);
     held.hold(owed, answer, 5_000_000);
+    // In the turn in which they ask both stay.
+    expect(beginner.socket.destroyed).toBe(false);
+    await new Promise((resolve) => setImmediate(resolve));
+    held.makeRoom();
     expect([owed.socket.destroyed, beginner.socket.destroyed]).toEqual([false, goes]);
   });
 

@@ -103,7 +103,7 @@ test("a request is held no longer than until its answer was taken, though its co
   const begin = () => {
     const response = answerOn(socket);
     response.req.complete = true;
-    pipelines.began(response)?.();
+    pipelines.began(response)?.ended();
     return new WeakRef(response.req);
   };
   const request = begin();

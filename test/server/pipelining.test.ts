@@ -38,6 +38,8 @@ async function open(isSecure: boolean): Promise<RawConnection> {
   return connection;
 }
 
+const watchText =
+  "POST /grpc.health.v1.Health/Watch HTTP/1.1\r\nhost: otpd\r\ncontent-type: application/connect+json\r\ncontent-length: 7\r\n\r\n\0\0\0\0\u0002{}";
 const tunnel = "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n";
 const get = (n: number) => `GET /echo?${n} HTTP/1.1\r\nhost: otpd\r\n\r\n`;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -46,7 +48,7 @@ const echoesIn = (text: string) => [...text.matchAll(/<(\d+)>/g)].map(([, n]) =>
 describe.each([
   ["cleartext", false],
   ["TLS", true],
-])("over %s", (_, isSecure) => {
+])("over %s", (__, isSecure) => {
   const options = isSecure ? { readCertificate: () => certificate } : {};
 
   test("5,000 requests of a client that reads are all answered, in order", async () => {
@@ -79,6 +81,22 @@ describe.each([
     await listener.answered(1);
     listener.letGo();
     expect(await listener.gateway.drain()).toBeUndefined();
+  });
+
+  test.each([
+    ["another request", get(1)],
+    ["29 others like it", watchText.repeat(29)],
+    ["a request for a tunnel, and a lot", tunnel + "x".repeat(100_000)],
+  ])("a watch in front of %s ends: nobody would see its client leave", async (_, behind) => {
+    await listenWith(options);
+    const connection = await open(isSecure);
+    connection.write(watchText + behind);
+    await connection.closed;
+    const later = await open(isSecure);
+    later.write(watchText);
+    await later.until((bytes) => (bytes.includes("SERVING") ? true : undefined));
+    later.write(behind);
+    expect((await later.closed).toString("latin1")).not.toContain("HTTP/1.1 4");
   });
 
   test("at most 16 of a connection are under way, and another connection's are not held up", async () => {

@@ -304,7 +304,7 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     onTestFinished(() => void vi.useRealTimers());
     const taken = await openTaken(["192.0.2.1"]);
     const { queues, looks } = createCounted((look) => {
-      if (look === 2) takeCpu(25);
+      if (look === 2) takeCpu(45);
       return look < 3 ? [] : undefined;
     });
     for (const { connection } of taken) queues.opened(connection);

@@ -126,6 +126,27 @@ test.each(ways)("%s, answers that strangers do not take cost nobody a call on it
   expect(session.closed).toBe(false);
 });
 
+test("calls that come while strangers' requests wait for us are not dropped to make room", async () => {
+  const given = Promise.withResolvers<void>();
+  const answer: Page["answer"] = async () => {
+    await given.promise;
+    return { ok: true, value: { type: "text/plain", body: "given" } };
+  };
+  await connectProxy({ pageOf: () => ({ methods: ["GET"], answer }) });
+  const others = Array.from({ length: 5 }, connectLikewise);
+  expect(await send()).toBe(200);
+  const long = { "x-long": "x".repeat(12_000) };
+  // 4 MiB are some 130.
+  for (const each of [session, ...others])
+    for (let i = 0; i < 40; i += 1) each.request({ ":path": "/slow", ...long }).on("error", () => {});
+  await listener.came(241);
+  // Enough at once for what is held to be looked at anew.
+  const call = () => post("/v1/otp/send", '{"phone":"+31612345678"}', { authorization: `Bearer ${testKey}`, ...long });
+  expect(await Promise.all(Array.from({ length: 50 }, call))).toEqual(Array(50).fill(200));
+  given.resolve();
+  for (const other of others) other.destroy();
+});
+
 test.each([
   ["no secret key came", 0],
   ["secret keys came", 6],

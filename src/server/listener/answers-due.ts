@@ -9,7 +9,8 @@ export function isOwed(response: Response): boolean {
   if (!("stream" in response)) return response.req.complete && !response.writableEnded;
   const { stream } = response;
   if (stream.destroyed || stream.writableEnded || response.writableEnded) return false;
-  return stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
+  // While Node tells of a stream, its state is not yet that of what its headers said.
+  return stream.endAfterHeaders || stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }
 
 /** How many of these answers are ours to give. */

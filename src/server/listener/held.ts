@@ -81,9 +81,15 @@ const grownBytes = 2_097_152;
 /** How late a look has to be for a turn of the event loop to have been long. */
 const lateMs = 25;
 
-/** `onLate` runs once a turn of the event loop was long, as far as a stranger is connected. */
+/**
+ * `onLate` runs once a turn of the event loop was long, as far as a stranger is connected.
+ *
+ * Longer than 80 lines: short acts on one book, which two functions would only hand to each other.
+ */
 export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: SendQueues, onLate = () => {}): Held {
-  const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo, evict });
+  const fresh = createFresh<Holder>();
+  const mayGoNow = (holder: Holder, bytes: number) => !fresh.has(holder) && mayGo(holder, bytes);
+  const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo: mayGoNow, evict });
   /** Requests on connections of many that have brought no secret key, and what gives back what they hold. */
   const ofMany = new WeakMap<Request, () => void>();
 
@@ -94,6 +100,7 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
 
   function hold(connection: Connection, response: Response, bytes: number): GiveBack {
     const holder = isOfMany(connection) ? response : connection;
+    fresh.add(holder);
     add(connection, bytes, holder);
     let isBack = false;
     const giveBack = () => {
@@ -159,6 +166,18 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
       queues.tick();
     },
     end: growth.end,
+  };
+}
+
+/** Those who have asked for something in this turn: what comes in the same piece as a head, its body or its end, is not seen yet. */
+function createFresh<T>(): Pick<Set<T>, "add" | "has"> {
+  const fresh = new Set<T>();
+  return {
+    add(one) {
+      if (fresh.size === 0) setImmediate(() => fresh.clear());
+      return fresh.add(one);
+    },
+    has: (one) => fresh.has(one),
   };
 }
 

@@ -25,9 +25,17 @@ const piecesPerTurn = 64;
 /** A body in chunks counts as a piece for so many of its bytes, since each chunk may hold a single one. */
 const chunkedPieceBytes = 64;
 
+/** A request of a connection that is under way. */
+interface UnderWay {
+  /** To be run once its answer was taken, or never will be. */
+  ended(): void;
+  /** Its answer lasts, and nothing is to come behind it: nobody would see that its client has left. */
+  lasts(): void;
+}
+
 interface Pipeline {
-  /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
-  began(response: ServerResponse): () => void;
+  /** Notes that a request has come. */
+  began(response: ServerResponse): UnderWay;
   /** Reads no more, and runs this once the whole requests that came are answered. */
   finish(run: () => void): void;
 }
@@ -35,8 +43,8 @@ interface Pipeline {
 export interface Pipelines {
   /** Takes an HTTP/1 connection that node's parser has already. */
   take(socket: Socket): void;
-  /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
-  began(response: Response): (() => void) | undefined;
+  /** Notes that a request has come. */
+  began(response: Response): UnderWay | undefined;
   /**
    * Runs the answer to what is no request in its turn: behind the answers to what came before it, or a client would take it
    * for one of them.
@@ -65,17 +73,22 @@ export function createPipelines(requestsMax: number, book: Book): Pipelines {
   };
 }
 
-/** Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already. */
+/**
+ * Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already.
+ *
+ * Longer than 80 lines: short acts on what is known of one connection, which two functions would only hand to each other.
+ */
 function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeline {
   const feed = takeOver(socket, onData);
   const underWay = underWayOn(socket);
   let bodyBytesSeen = 0;
-  let [isFull, isResting] = [false, false];
+  let [isFull, isResting, isLasting] = [false, false, false];
   let last: IncomingMessage | undefined;
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
     book.brought(socket);
+    if (isLasting) socket.destroy();
     for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined && !socket.destroyed;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
@@ -137,12 +150,17 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
       underWay.add(response);
       last = request;
       bodyBytesSeen = 0;
-      return ended.bind(undefined, response);
+      const lasts = () => {
+        isLasting = true;
+        if (request !== last || runLast !== undefined || socket.readableLength > 0) socket.destroy();
+      };
+      return { ended: ended.bind(undefined, response), lasts };
     },
     finish(run) {
       if (runLast !== undefined) return;
       runLast = run;
-      runIfLast();
+      if (isLasting) socket.destroy();
+      else runIfLast();
     },
   };
 }

@@ -44,14 +44,14 @@ const leftBytesMin = 16_384;
  * loses none because of many others.
  */
 const shareMin = 262_144;
-/** The next look waits for so many times as long as the last one took. */
-const restTimes = 10;
+/** The next look waits for so many times as long as the last one took the processor, and no longer than that. */
+const [restTimes, restMsMax] = [10, 1_000];
 /** Where a look failed, the next one waits for so long. */
 const retryMs = 500;
 /** At so many times the budget the next look waits for no longer than the last one took. */
 const hastyTimes = 2;
 /** A look that takes the processor so long is dear. Documents wait for the next one then, and it is in haste only for what small answers make. */
-const [dearMs, dearHastyTimes] = [20, 4];
+const [dearMs, dearHastyTimes] = [40, 4];
 
 /** What is known of one connection. */
 interface Stranger {
@@ -109,8 +109,9 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     const tookMs = stopwatchMs() - startMs;
     hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
     // Where the last look failed nobody waits for the next one, which may fail as well.
-    isDear = queues !== undefined && processorMs() - startProcessorMs >= dearMs;
-    rest.begin(queues === undefined ? retryMs : restTimes * tookMs);
+    const workedMs = processorMs() - startProcessorMs;
+    isDear = queues !== undefined && workedMs >= dearMs;
+    rest.begin(queues === undefined ? retryMs : Math.min(restTimes * workedMs, restMsMax));
   }
 
   return {

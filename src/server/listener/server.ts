@@ -14,7 +14,7 @@ import { isOver, tunnelCode, type Request, type RequestHandler, type Response, t
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Connections } from "./connections.ts";
 import { createHttp2, telling, type Http2Limits, type Http2Listeners, type OnRequest } from "./http2.ts";
-import { createPipelines } from "./pipeline.ts";
+import { createPipelines, type Pipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet, takeFewer, untilRead } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
 import { whyNotBound, type Variables } from "./why-not-bound.ts";
@@ -111,6 +111,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
   setMaxIdleHTTPParsers(parsersKept);
   const pipelines = createPipelines(limits.pipelinedMax, connections);
+  const begin = beginCall.bind(undefined, connections, pipelines);
 
   function take(how: OnRequest, request: Request, response: Response): void {
     // A client may open and reset streams by the hundred in one piece: it has been charged for that (connections.ts).
@@ -125,16 +126,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     // To a client this means that it may try again, since nothing was done.
     if ("stream" in request && connections.isSated(request)) request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
     else begin(how, request, response);
-  }
-
-  function begin(how: OnRequest, request: Request, response: Response): void {
-    const { ended, lasts } = connections.callBegan(request, response);
-    const taken = pipelines.began(response);
-    onceOver(response, () => {
-      ended();
-      taken?.();
-    });
-    how(request, response, lasts);
   }
 
   // Node's error has the bytes that it is about, 64 KiB or so, and the answer may have to wait.
@@ -184,6 +175,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await closed;
     },
   };
+}
+
+function beginCall(
+  connections: Connections,
+  pipelines: Pipelines,
+  how: OnRequest,
+  request: Request,
+  response: Response,
+): void {
+  const { ended, lasts } = connections.callBegan(request, response);
+  const taken = pipelines.began(response);
+  onceOver(response, () => {
+    ended();
+    taken?.ended();
+  });
+  how(request, response, () => {
+    lasts();
+    taken?.lasts();
+  });
 }
 
 /** Runs something once an answer was taken, or never will be. */
