@@ -82,13 +82,14 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   const feed = takeOver(socket, onData);
   const underWay = underWayOn(socket);
   let bodyBytesSeen = 0;
-  let [isFull, isResting, isLasting] = [false, false, false];
+  let [isFull, isResting] = [false, false];
+  let lasting: ServerResponse | undefined;
   let last: IncomingMessage | undefined;
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
     book.brought(socket);
-    if (isLasting) socket.destroy();
+    if (lasting !== undefined) socket.destroy();
     for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined && !socket.destroyed;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
@@ -133,6 +134,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
 
   function ended(response: ServerResponse): void {
     underWay.delete(response);
+    if (lasting === response) lasting = undefined;
     // Kept until the next one it would live long enough to cost a collection of the whole heap.
     if (underWay.size === 0 && last?.complete === true) last = undefined;
     if (runLast !== undefined) runIfLast();
@@ -151,7 +153,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
       last = request;
       bodyBytesSeen = 0;
       const lasts = () => {
-        isLasting = true;
+        lasting = response;
         if (request !== last || runLast !== undefined || socket.readableLength > 0) socket.destroy();
       };
       return { ended: ended.bind(undefined, response), lasts };
@@ -159,7 +161,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     finish(run) {
       if (runLast !== undefined) return;
       runLast = run;
-      if (isLasting) socket.destroy();
+      if (lasting !== undefined) socket.destroy();
       else runIfLast();
     },
   };
