@@ -76,8 +76,8 @@ export interface Connections {
   goOn(socket: Socket, run: () => void): void;
   /** Tells whether a request's client is a stranger who leaves so many answers untaken that it is to get no further one. */
   isSated(request: Request): boolean;
-  /** Resolves once a request's client may be given a document; undefined where he may be now, as all but strangers may always. */
-  untilRoom(request: Request): Promise<void> | undefined;
+  /** Takes room for a document of so many bytes, as all but strangers have always; else resolves once it is worth to ask again. */
+  untilRoom(request: Request, bytes: number): Promise<void> | undefined;
   /** Notes that a call brought a valid key. */
   authenticated(request: Request): void;
   /** How many connections were taken that have not asked for anything yet and wait for their turn. */
@@ -166,9 +166,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (answersDue === undefined || isProxys === true) return false;
       return answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
-    untilRoom(request) {
+    untilRoom(request, bytes) {
       const { hasBroughtKey, isProxys } = find(book, request) ?? {};
-      return hasBroughtKey === true || isProxys === true ? undefined : queues.untilRoom();
+      return hasBroughtKey === true || isProxys === true ? undefined : queues.untilRoom(bytes);
     },
     authenticated: authenticated.bind(undefined, book),
     newcomersWaiting: () => limits.pace.newcomersWaiting(),

@@ -20,8 +20,8 @@ export interface SendQueues {
   tick(): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
-  /** Resolves once strangers may be given documents again; undefined where they may be now. */
-  untilRoom(): Promise<void> | undefined;
+  /** Takes room for a document of so many bytes; where there is none, resolves once it is worth to ask again. */
+  untilRoom(bytes: number): Promise<void> | undefined;
 }
 
 export interface SendQueuesOptions {
@@ -50,8 +50,8 @@ const [restTimes, restMsMax] = [10, 1_000];
 const retryMs = 500;
 /** At so many times the budget the next look waits for no longer than the last one took. */
 const hastyTimes = 2;
-/** A look that takes the processor so long is dear. Documents wait for the next one then, and it is in haste only for what small answers make. */
-const [dearMs, dearHastyTimes] = [40, 4];
+/** A look that takes the processor so long is dear: documents wait for the next one then. */
+const dearMs = 40;
 
 /** What is known of one connection. */
 interface Stranger {
@@ -68,6 +68,7 @@ interface Stranger {
 /** Whoever has one, and how much is in it. */
 type Queue = readonly [stranger: Stranger, bytes: number];
 
+/** Longer than 80 lines: short acts on the same counts, which two functions would only hand to each other. */
 export function createSendQueues({ ownAddressOf, read = readTables }: SendQueuesOptions): SendQueues {
   const strangers = new Map<Connection, Stranger>();
   /** Those who may have been given something in this turn. */
@@ -76,6 +77,8 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   const ports = new Set<number>();
   let [bytesQueued, bytesSince, hastyFromMs] = [0, 0, 0];
   let isDear = false;
+  /** Of documents that were let through since the last look. They reach the system over many turns. */
+  let bytesPromised = 0;
   const rest = createRest(lookIfDue);
 
   function noteRecent(): void {
@@ -86,8 +89,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
 
   function lookIfDue(): void {
     if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
-    const times = isDear ? dearHastyTimes : hastyTimes;
-    const isHasty = bytesSince >= times * bytesMax && stopwatchMs() >= hastyFromMs;
+    const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
     if (!rest.isOn || isHasty) look();
   }
 
@@ -102,6 +104,7 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
       closed.found(new Map());
     } else {
       bytesSince = 0;
+      bytesPromised = 0;
       const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
       closed.found(sumsByAddress(ofClosed, ownAddressOf));
       bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
@@ -143,14 +146,31 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
-    untilRoom: () => (isDear && rest.isOn && bytesSince >= bytesMax ? rest.looked() : undefined),
+    untilRoom(bytes) {
+      if (isDear && rest.isOn && Math.max(bytesSince, bytesPromised) >= bytesMax) return rest.ended();
+      bytesPromised += bytes;
+      return undefined;
+    },
   };
 }
 
-/** The time until the next look, and whoever waits for that. */
+/** The time until the next look, and whoever waits for its end. */
 function createRest(onOver: () => void) {
   let timer: NodeJS.Timeout | undefined;
-  let next = Promise.withResolvers<void>();
+  let ended = Promise.withResolvers<void>();
+
+  function end(): void {
+    ended.resolve();
+    ended = Promise.withResolvers();
+  }
+
+  function over(): void {
+    timer = undefined;
+    onOver();
+    // Whether or not a look was due.
+    end();
+  }
+
   return {
     get isOn() {
       return timer !== undefined;
@@ -159,17 +179,11 @@ function createRest(onOver: () => void) {
     begin(ms: number) {
       clearTimeout(timer);
       timer = setTimeout(over, ms).unref();
-      next.resolve();
-      next = Promise.withResolvers();
+      end();
     },
-    /** Resolves with the next look. */
-    looked: () => next.promise,
+    /** Resolves once it is over, or another begins. */
+    ended: () => ended.promise,
   };
-
-  function over(): void {
-    timer = undefined;
-    onOver();
-  }
 }
 
 /** How much a stranger was given since it was last asked. */

@@ -57,8 +57,8 @@ interface Context extends Shared {
   readonly untilRoom: UntilRoom;
 }
 
-/** Resolves once a request may be given a big answer; undefined where it may be now. */
-type UntilRoom = (request: Request) => Promise<void> | undefined;
+/** Takes room for a big answer; where there is none, resolves once it is worth to ask again. */
+type UntilRoom = (request: Request, bytes: number) => Promise<void> | undefined;
 
 /** Shows a page to a request whose body is here. */
 type Show = (body: Uint8Array) => Promise<void>;
@@ -103,7 +103,7 @@ async function receive(context: Context, page: Page, request: Request, response:
     const { body: given, unchanged } = answer.value;
     const isBig = given.length > bigBytes && unchanged !== true && method !== "HEAD";
     const write = () => answerPage(response, answer.value, method === "HEAD");
-    return isBig ? inItsTurn(context, request, response, write) : write();
+    return isBig ? inItsTurn(context, request, response, { bytes: given.length, write }) : write();
   };
   if (places.isDraining && page.isUrgent !== true) return sendAway(context, request, response, "SHUTTING_DOWN");
   if (method !== "GET" && method !== "HEAD") {
@@ -125,7 +125,7 @@ async function inItsTurn(
   { bigAnswers: door, untilRoom, ownAddressOf, turnAway }: Context,
   request: Request,
   response: Response,
-  write: () => void,
+  { bytes, write }: { readonly bytes: number; write(): void },
 ): Promise<void> {
   const given = await door.enter(() => ({
     isKnown: false,
@@ -134,7 +134,7 @@ async function inItsTurn(
   }));
   if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
   try {
-    await untilRoom(request);
+    for (let room = untilRoom(request, bytes); room !== undefined; room = untilRoom(request, bytes)) await room;
     write();
   } finally {
     given();
