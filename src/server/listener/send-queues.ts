@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { processorMs, stopwatchMs } from "../../system.ts";
 import { addressOrMany, type Connection } from "./connection.ts";
 import { handleOf } from "./handle.ts";
-import { bytesHandedOver, inodeOf, addressIn, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
+import { addressIn, bytesHandedOver, inodeOf, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
 
 export interface SendQueues {
   /** Notes a connection that is open, and a stranger's for now. */
@@ -111,8 +111,8 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     }
     const tookMs = stopwatchMs() - startMs;
     hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
-    // Where the last look failed nobody waits for the next one, which may fail as well.
     const workedMs = processorMs() - startProcessorMs;
+    // Where the last look failed nobody waits for the next one, which may fail as well.
     isDear = queues !== undefined && workedMs >= dearMs;
     rest.begin(queues === undefined ? retryMs : Math.min(restTimes * workedMs, restMsMax));
   }
