@@ -37,7 +37,7 @@ export function apiKeyActs(engine: Engine): ApiKeys {
   });
 
   return {
-    findApiKey: (id) => engine.recall(sql.find, [id], toCallersKey),
+    findApiKey: (id) => engine.recall(sql.find, id, toCallersKey),
     addApiKey: (key, note) =>
       engine.transact(function* () {
         yield* keys.add(key, note);

@@ -40,7 +40,7 @@ export function tenantActs(engine: Engine): Tenants {
       return (await engine.query<TenantRow>(sql.after, [afterRevision])).map(toTenant);
     },
     async tenantsRevision() {
-      return (await engine.recall(sql.revision, [], revisionIn)) ?? 0;
+      return (await engine.recall(sql.revision, undefined, revisionIn)) ?? 0;
     },
     changeTenant: (id, decide, note) =>
       engine.transact(function* () {

@@ -24,6 +24,15 @@ export function readTogether<Name extends string>(name: string, parts: Parts<Nam
   });
 }
 
+/** A read by one text, as one of many texts at once: its rows have the place of theirs, from 1 on. */
+export function readForEach({ name, text }: Statement): Statement {
+  return {
+    name: `${name}-for-each`,
+    text: `SELECT u.place, its.* FROM unnest($1::text[]) WITH ORDINALITY AS u (asked, place)
+      CROSS JOIN LATERAL (${text.replaceAll("$1", "u.asked")}) AS its`,
+  };
+}
+
 /** Writes, each of another table. They are made in no order, and none sees what another has written. */
 export function writeTogether<Name extends string>(name: string, parts: Parts<Name>): Combined<Name> {
   return combine(name, parts, (texts) => {

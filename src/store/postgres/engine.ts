@@ -16,10 +16,11 @@ import type { PhoneRef, PrefixName, StoreWatchers } from "../store.ts";
 import type { Act } from "../unit-of-work.ts";
 import { Batches } from "./batches.ts";
 import type { StoreClock } from "./clock.ts";
+import { readForEach } from "./combined.ts";
 import type { Connections } from "./connections.ts";
-import { ListedOrigins } from "./listed-origins.ts";
 import { loadPhones } from "./load.ts";
 import type { LongReads } from "./long-reads.ts";
+import { ReadTogether } from "./read-together.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { finding, statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -60,7 +61,9 @@ export class PostgresEngine implements Engine {
   readonly #clock: StoreClock;
   readonly #batches: Batches;
   readonly #sharedReads = new SharedReads();
-  readonly #listedOrigins: ListedOrigins;
+  readonly #listedOrigins: ReadTogether;
+  /** What is recalled by a value, by the name of its statement. */
+  readonly #recalled = new Map<string, ReadTogether<never>>();
   readonly #ownName: string;
   readonly #watch: PostgresEngineParts["watch"];
   #announcedMs = 0;
@@ -71,7 +74,7 @@ export class PostgresEngine implements Engine {
   constructor({ connections, clock, ownName, watch, batches, longReads, watchers = {} }: PostgresEngineParts) {
     this.#longReads = longReads;
     this.#connections = connections;
-    this.#listedOrigins = new ListedOrigins(connections);
+    this.#listedOrigins = new ReadTogether(connections, sql.listedOrigins);
     this.#clock = clock;
     this.#ownName = ownName;
     this.#watch = watch;
@@ -103,11 +106,18 @@ export class PostgresEngine implements Engine {
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
   async recall<T>(
     statement: Statement,
-    values: readonly Value[],
+    value: string | undefined,
     make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined> {
-    const name = `${statement.name} ${values.join(" ")}`;
-    return make(await this.#sharedReads.read(name, () => this.query<never>(statement, values)));
+    if (value === undefined) {
+      return make(await this.#sharedReads.read(statement.name, () => this.query<never>(statement, [])));
+    }
+    let together = this.#recalled.get(statement.name);
+    if (together === undefined) {
+      together = new ReadTogether(this.#connections, readForEach(statement));
+      this.#recalled.set(statement.name, together);
+    }
+    return make(await together.read(value));
   }
 
   async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixRecord | undefined> {
@@ -121,8 +131,8 @@ export class PostgresEngine implements Engine {
     return { ...viewPhone(unit, ref) };
   }
 
-  listsOrigin(origin: string, now: Instant): Promise<boolean> {
-    return this.#listedOrigins.has(origin, now);
+  async listsOrigin(origin: string, now: Instant): Promise<boolean> {
+    return (await this.#listedOrigins.read(origin, now)).length > 0;
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {

@@ -108,15 +108,15 @@ export class SqliteEngine implements Engine {
 
   async recall<T>(
     statement: Statement,
-    values: readonly Value[],
+    value: string | undefined,
     make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined> {
     if (!this.#db.open) throw new StoreUnavailable("the store is closed");
     try {
-      const key = `${statement.name} ${values.join(" ")}`;
+      const key = `${statement.name} ${value ?? ""}`;
       const known = this.#recalled.get(key) as T | undefined;
       if (known !== undefined) return known;
-      const made = make(this.#shared.run(statement, values) as never[]);
+      const made = make(this.#shared.run(statement, value === undefined ? [] : [value]) as never[]);
       if (made !== undefined) this.#recalled.keep(key, made);
       return made;
     } catch (error) {
