@@ -97,7 +97,8 @@ function createHandler(
   version: string,
   { authenticated, untilRoom }: Connections,
 ): { readonly handler: RequestHandler; readonly end: () => void } {
-  const { config, system, store, telemetry, tenants, onFault } = base;
+  const { config, system, store, telemetry, tenants } = base;
+  const faults = createFaultLines(base);
   const now = () => store.now();
   const clientAddress = createClientAddress(config.trustedProxies);
   const addressOf = createAddressOf(clientAddress);
@@ -109,7 +110,7 @@ function createHandler(
     noteRefused: (id, at) => store.registry.refuseAdminKey(id, at),
     failureLimit: config.authFailureLimit,
     isShared: ({ text }) => ownAddressOf(text) === undefined,
-    onFault: onFault("admin-keys"),
+    onFault: faults.onFault.bind(undefined, "admin-keys"),
   });
   const isActive = async (tenant: string) => {
     await tenants.refresh();
@@ -131,7 +132,6 @@ function createHandler(
     sessions: createSessions({ ...signIn, isActive }),
   });
   const log = createTurnedAwayLines(base);
-  const faults = createFaultLines(base);
   const handler = createAdminGateway({
     handlers: createHandlers(base, version),
     system,

@@ -4,12 +4,12 @@
  */
 import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
-import { crc32 } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { expectRefusal } from "../support/data/contract.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { withChecksum } from "../support/service/keys.ts";
 import { createPhoneNetwork, startWorld, type World } from "../support/service/world.ts";
 
 /** The documentation's table: number → what happens. */
@@ -264,16 +264,3 @@ describe.each(chosen)("over $name", (surface) => {
     expect(again.headers.get("idempotency-replayed")).toBe("true");
   });
 });
-
-const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-/** A key's text with the checksum that belongs to it: CRC-32 in six digits of base 62. */
-function withChecksum(stem: string): string {
-  let rest = crc32(stem);
-  let text = "";
-  for (let i = 0; i < 6; i++) {
-    text = alphabet.charAt(rest % 62) + text;
-    rest = Math.floor(rest / 62);
-  }
-  return stem + text;
-}

@@ -23,8 +23,10 @@ const lastUseEveryMs = 60_000;
 const seenValidMs = 300_000;
 /** So many of those are remembered. */
 const seenValidMax = 10_000;
+/** So many keys whose note failed are remembered. */
+const failedMax = 1_000;
 
-/** A key that a header brought, and the name that its digest gives it. */
+/** A key that a header brought, and the name of its id and its digest: everybody can write a page's secret behind another id. */
 interface NamedKey<Kind extends WordedKind> extends PresentedKey<Kind> {
   readonly name: string;
 }
@@ -68,9 +70,9 @@ export interface CallerAddress {
 export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(options: KeyCheckOptions<Kind, Key>) {
   const { now: clock, kinds, failureLimit, isShared, onFault } = options;
   const failures = createCallLimit(failureLimit, "IP_RATE_LIMITED", clock);
-  /** Until when a key counts as seen valid, by its digest. */
+  /** Until when a key counts as seen valid, by its name. */
   const seenValid = createExpiryMap(seenValidMax);
-  const record = createRecorder(onFault);
+  const record = createRecorder(clock, onFault);
   const known = createKnownHeaders<Result<NamedKey<Kind>>>();
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
@@ -138,14 +140,21 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   };
 }
 
-/** Makes what writes a note on a key, one at a time: many calls arrive before the first is committed. */
-function createRecorder(onFault: (error: unknown) => void): (id: string, note: () => Promise<void>) => void {
+/**
+ * Makes what writes a note on a key, one at a time: many calls arrive before the first is committed. One that fails is
+ * not tried again before it would be due again: while the database takes no writes, each call would.
+ */
+function createRecorder(now: () => Instant, onFault: (error: unknown) => void) {
   const recording = new Set<string>();
-  return function record(id, note) {
-    if (recording.has(id)) return;
+  const failed = createExpiryMap(failedMax);
+  return function record(id: string, note: () => Promise<void>): void {
+    if (recording.has(id) || failed.get(id) > now()) return;
     recording.add(id);
     note()
-      .catch(onFault)
+      .catch((error: unknown) => {
+        failed.set(id, now() + lastUseEveryMs, now());
+        onFault(error);
+      })
       .finally(() => recording.delete(id));
   };
 }
@@ -157,5 +166,6 @@ const isReadable = (kind: WordedKind) => kind !== "admin" && isPublishable(kind)
 function readKey<Kind extends WordedKind>(header: string, kinds: readonly Kind[]): Result<NamedKey<Kind>> {
   const presented = parseKey(header, kinds);
   if (!presented.ok) return presented;
-  return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
+  const { id, digest } = presented.value;
+  return ok({ ...presented.value, name: `${id} ${Buffer.from(digest).toString("base64")}` });
 }

@@ -9,6 +9,7 @@ import { makeApiKey, secretScopes, type KeyKind } from "../../../src/otp/keys/ap
 import { createAuthenticate, issueKey } from "../../../src/service/callers/api-keys.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
+import { withChecksum } from "../../support/service/keys.ts";
 import { createManualSystem, type ManualSystem } from "../../support/service/system.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 
@@ -17,6 +18,10 @@ let system: ManualSystem;
 let store: Store;
 let reads: number;
 let isDown: boolean;
+let touches: number;
+let faults: number;
+/** Whether the database takes no writes. */
+let isReadOnly: boolean;
 let authenticate: ReturnType<typeof createAuthenticate>["authenticate"];
 let wasValid: ReturnType<typeof createAuthenticate>["wasValid"];
 beforeEach(async () => {
@@ -25,16 +30,21 @@ beforeEach(async () => {
   store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
   reads = 0;
   isDown = false;
+  [touches, faults, isReadOnly] = [0, 0, false];
   const { registry } = store;
   const findApiKey: typeof registry.findApiKey = (id) => {
     reads += 1;
     return isDown ? Promise.reject(new StoreUnavailable("down")) : registry.findApiKey(id);
   };
+  const touchApiKey: typeof registry.touchApiKey = (id, now) => {
+    touches += 1;
+    return isReadOnly ? Promise.reject(new StoreUnavailable("full")) : registry.touchApiKey(id, now);
+  };
   ({ authenticate, wasValid } = createAuthenticate({
-    store: { now: () => store.now(), registry: { ...registry, findApiKey } },
+    store: { now: () => store.now(), registry: { ...registry, findApiKey, touchApiKey } },
     failureLimit: { burst: 60, intervalMs: 1_000 },
     isShared: ({ text }) => text === balancer,
-    onFault: (error) => expect.unreachable(String(error)),
+    onFault: (error) => (isReadOnly ? (faults += 1) : expect.unreachable(String(error))),
   }));
 });
 afterEach(async () => {
@@ -164,6 +174,43 @@ test("a key that was seen valid is refused at once when revoked or expired, and 
   await beside.close();
   for (let i = 0; i < 60; i++) expect(await ask(text)).toBe("API_KEY_REVOKED");
   expect(await ask(text)).toBe("IP_RATE_LIMITED");
+});
+
+/** Somebody else's key: another id before the same secret, and the right checksum. */
+function forged(key: string): string {
+  const secret = key.slice(-38, -6);
+  const stem = `${key.slice(0, key.indexOf("_", 4))}_0123456789_${secret}`;
+  return withChecksum(stem);
+}
+
+test("a page's secret behind another id has nobody refused who has the page's key", async () => {
+  const { text } = await makeKey("pub");
+  expect(await ask(text)).toBe("ok");
+  await exhaust();
+  system.advance(1_000);
+  expect(await ask(forged(text))).toBe("API_KEY_INVALID");
+  expect([await ask(text), await ask(text)]).toEqual(["ok", "ok"]);
+});
+
+test("of 1,000 ids with one secret, tried at once from one address, 60 are looked for", async () => {
+  const secret = stranger().slice(-38, -6);
+  const ids = Array.from({ length: 1_000 }, (_, i) => String(i).padStart(10, "0"));
+  const outcomes = await Promise.all(ids.map((id) => ask(withChecksum(`otp_live_${id}_${secret}`))));
+  expect([reads, outcomes.filter((outcome) => outcome === "API_KEY_INVALID").length]).toEqual([60, 60]);
+});
+
+test("while the database takes no writes a key's use is noted in vain once a minute, and it works", async () => {
+  const { text } = await makeKey();
+  isReadOnly = true;
+  for (let i = 0; i < 50; i++) expect(await ask(text)).toBe("ok");
+  expect([touches, faults]).toEqual([1, 1]);
+  system.advance(60_000);
+  for (let i = 0; i < 50; i++) expect(await ask(text)).toBe("ok");
+  expect([touches, faults]).toEqual([2, 2]);
+  isReadOnly = false;
+  system.advance(60_000);
+  expect([await ask(text), await ask(text)]).toEqual(["ok", "ok"]);
+  expect(touches).toBe(3);
 });
 
 test("a database that is down is no fault of the key's", async () => {
