@@ -59,8 +59,8 @@ export function createBoundConnections(base: Base, ownAddressOf: OwnAddressOf): 
 }
 
 /** The acts behind the RPCs. */
-function createActs(base: Base, worker: Worker): Verifications {
-  const { config, onFault, print } = base;
+function createActs(base: Base, worker: Worker, onBotCheckFault: (error: unknown) => void): Verifications {
+  const { config, print } = base;
   return createVerifications({
     ...base,
     ...actObservers(base),
@@ -68,7 +68,7 @@ function createActs(base: Base, worker: Worker): Verifications {
     deliver: worker.deliver,
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
-    botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
+    botCheck: config.botCheck && createBotCheck(config.botCheck, onBotCheckFault),
     fallbackOrder: config.fallback,
     // Whoever tries his own number again and again meets that limit first, and has to read how to go on.
     onLimited: isDevelopment(config) ? (...of) => print(limitedLine(...of)) : undefined,
@@ -91,7 +91,8 @@ export function createCalls(
   base: Base,
   options: CallsOptions,
 ): { readonly gateway: Gateway; readonly end: () => void } {
-  const { config, system, telemetry, store, tenants, onFault } = base;
+  const { config, system, telemetry, store, tenants } = base;
+  const faults = createFaultLines(base);
   const { worker, tracing, connections, ownAddressOf, ownKeys, pages } = options;
   const now = system.now.bind(system);
   const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
@@ -100,7 +101,7 @@ export function createCalls(
     ownKeys,
     failureLimit: config.authFailureLimit,
     isShared: ({ text }) => ownAddressOf(text) === undefined,
-    onFault: onFault("api-keys"),
+    onFault: faults.onFault.bind(undefined, "api-keys"),
   });
   const authorize = createAuthorize({
     authenticate,
@@ -111,12 +112,11 @@ export function createCalls(
     warn: telemetry.warning,
   });
   const perform = createPerform({
-    verifications: createActs(base, worker),
+    verifications: createActs(base, worker, faults.onFault.bind(undefined, "bot-check")),
     byMessage: authorize.byMessage,
     onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
   });
   const { end, ...listeners } = createCallLog(base, options.refusals.count);
-  const faults = createFaultLines(base);
   const gateway = createGateway({
     ...listeners,
     codecs: createCodecs(perform, bodyBytesMax),

@@ -29,6 +29,8 @@ export interface Call {
   late?: Late;
   /** To be run then, while its RPC is performed. */
   onLate?: ((why: Late) => void) | undefined;
+  /** Resolves once all that its RPC has begun is done, which may be after it was answered as late. */
+  performed?: Promise<void>;
   /** Why the call was refused in the end, if it was. */
   refusal?: Refusal;
   /** True where the client left before there was an answer. */

@@ -255,9 +255,13 @@ interface Entry {
   isDone: boolean;
 }
 
-function leave({ places }: Way, { place, grant }: Entry): void {
+function leave({ places }: Way, { call, place, grant }: Entry): void {
   places.end(place);
-  grant?.giveBack();
+  if (grant === undefined) return;
+  const giveBack = () => grant.giveBack();
+  // What it has begun goes on where its client has left. Else an address would have as much of that under way as it likes.
+  if (call.performed === undefined) giveBack();
+  else void call.performed.then(giveBack);
 }
 
 function giveUp(call: Call, why: Late): void {
@@ -348,7 +352,7 @@ async function refusalAtDoor(
 
 /**
  * Calls of pages have a budget of their own within the calls at once, from before their body is read until their answer
- * was taken: everybody can copy a page's key.
+ * was taken and what they began is done: everybody can copy a page's key.
  */
 function takeGrant({ pageCalls, options }: Way, entry: Entry): Refusal | undefined {
   const { address } = entry.call;

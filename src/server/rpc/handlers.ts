@@ -333,7 +333,7 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
       call.isCanceled = why === "the client is gone";
       end({ ok: false, refusal: refusalOfLate({ isHarmlessTwice }) });
     };
-    act(call, request).then(end, (error: unknown) => {
+    call.performed = act(call, request).then(end, (error: unknown) => {
       if (call.onLate !== undefined) onFault(call, error);
       end({ ok: false, refusal: refusalOfFault(error, isHarmlessTwice) });
     });
