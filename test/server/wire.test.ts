@@ -55,6 +55,19 @@ test("the first record of a handshake counts for more with a key that takes long
   expect(wire.records).toBe(216 + 64 + 1 + 216);
 });
 
+test("what was kept of a connection that had to go is not handed to TLS", async () => {
+  let begun = 0;
+  const { socket, wire } = await open(undefined, () => (begun += 1));
+  wire.stop();
+  socket.write(record(handshake, 200));
+  await nextTurn();
+  // A socket of the system's closes a turn later.
+  Object.defineProperty(socket, "destroyed", { value: true });
+  wire.goOn();
+  await nextTurn();
+  expect(begun).toBe(0);
+});
+
 test("1,000 records in one chunk are handed over 256 at a time, and none once it is told to stop", async () => {
   const bytes = times(1_000, () => record(content, 18));
   const { socket, wire, handed } = await open();

@@ -66,6 +66,11 @@ export class Wire extends Duplex {
     return this.#bytesKept + this.readableLength + this.socket.readableLength;
   }
 
+  /** A socket that was destroyed, as where room was made for others, closes a step later, and the wire behind it. */
+  get #isGone(): boolean {
+    return this.destroyed || this.socket.destroyed;
+  }
+
   get isHandshakeDone(): boolean {
     return this.ahead.isOver;
   }
@@ -119,7 +124,7 @@ export class Wire extends Duplex {
   }
 
   #handOver(): void {
-    if (this.ahead.isStopped || this.#isFull || this.destroyed || this.#kept.length === 0) return;
+    if (this.ahead.isStopped || this.#isFull || this.#isGone || this.#kept.length === 0) return;
     const kept = Buffer.concat(this.#kept);
     this.#kept = [];
     this.#bytesKept = 0;
@@ -148,7 +153,7 @@ export class Wire extends Duplex {
   }
 
   #take(chunk: Buffer): void {
-    for (let at = 0; at < chunk.length && !this.destroyed;) {
+    for (let at = 0; at < chunk.length && !this.#isGone;) {
       if (this.ahead.isStopped || this.#isFull) {
         if (this.isHandshakeDone || this.#isFull) this.socket.pause();
         this.#keep(at === 0 ? chunk : chunk.subarray(at));
