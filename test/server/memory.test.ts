@@ -3,10 +3,13 @@
  * served all along.
  */
 import {
+  bytewiseChunks,
+  bytewisePieces,
   halfBlocks,
   longHeaders,
   halfHeads,
   pipelined,
+  shortHeaders,
   unfinished,
   unfinishedChecks,
   windowless,
@@ -15,8 +18,11 @@ import {
 import { measure } from "../support/service/held.ts";
 import { sampled } from "../support/extent.ts";
 
-measure(
-  sampled(
+measure([
+  bytewiseChunks(450),
+  bytewisePieces(4),
+  shortHeaders(560),
+  ...sampled(
     [
       unfinishedChecks(1_500),
       pipelined(20),
@@ -37,4 +43,4 @@ measure(
     ],
     3,
   ),
-);
+]);

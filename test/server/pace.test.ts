@@ -4,7 +4,16 @@ import { afterEach, expect, onTestFinished, test } from "vitest";
 import { createPace } from "../../src/server/listener/pace.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { openRecords } from "../support/clients/records.ts";
-import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
+import {
+  callText,
+  flag,
+  frame,
+  framesIn,
+  frameType,
+  headerBlock,
+  openRaw,
+  type RawConnection,
+} from "../support/clients/raw.ts";
 import { hello, hold, whenAnswered } from "../support/clients/strangers.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
@@ -246,6 +255,36 @@ test("a body in 5,000 pieces of a byte costs a stranger his connection", async (
   connection?.write(Buffer.concat(Array.from({ length: 5_000 }, () => piece)));
   await connection?.closed;
   expect(listener.connections.count).toBe(0);
+});
+
+test("and so it does in 300, though requests pay for them, but not in 300 of 64 bytes", async () => {
+  await listenWith();
+  const held = await holdMany(2, ...hello);
+  await whenAnswered(held);
+  const fields = (method: string, path: string) =>
+    headerBlock({
+      ":method": method,
+      ":scheme": "http",
+      ":path": path,
+      ":authority": "otpd",
+      "content-type": "text/plain",
+    });
+  const send = frame(frameType.headers, flag.endHeaders, 1, fields("POST", "/nowhere"));
+  const answered = (bytes: Buffer) => framesIn(bytes).filter(({ flags }) => (flags & flag.endStream) !== 0).length;
+  const sendPaid = async ({ write, until }: RawConnection, bytes: number): Promise<void> => {
+    write(send);
+    const before = await until(answered);
+    for (let i = 0; i < 300; i += 1) {
+      write(frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * i + 3, fields("HEAD", "/livez")));
+      write(frame(frameType.data, 0, 1, Buffer.alloc(bytes)));
+      await until((come) => (answered(come) > before + i ? true : undefined));
+    }
+    write(frame(frameType.data, flag.endStream, 1));
+  };
+  const [bytewise, larger] = held as [RawConnection, RawConnection];
+  await sendPaid(larger, 64);
+  await expect(sendPaid(bytewise, 1)).rejects.toThrow("the connection ended");
+  await listener.open(1);
 });
 
 test.each(["/v1/otp/send", "/nowhere"])("and so it does in 5,000 chunks over HTTP/1, to %s", async (path) => {

@@ -215,6 +215,12 @@ describe.each([
     ["400 Bad Request", "INVALID_REQUEST", "GET / HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n"],
     ["400 Bad Request", "INVALID_REQUEST", "what is this?\r\n\r\n"],
     ["431 Request Header Fields Too Large", "INVALID_REQUEST", `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`],
+    [
+      "431 Request Header Fields Too Large",
+      "INVALID_REQUEST",
+      `GET /livez HTTP/1.1\r\nhost: x\r\n${"x:\r\n".repeat(100)}\r\n`,
+      { method: "GET", path: "/livez" },
+    ],
     ["408 Request Timeout", "DEADLINE", "GET / HTTP/1.1\r\nhost: x"],
     ["400 Bad Request", "INVALID_REQUEST", "GET /livez HTTP/1.1\r\n\r\n", { method: "GET", path: "/livez" }],
     [

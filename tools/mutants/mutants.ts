@@ -7,6 +7,7 @@ import { atRestMutants } from "./at-rest.ts";
 import { eventMutants } from "./events.ts";
 import type { Mutant } from "./mutant.ts";
 import { backupMutants } from "./backup.ts";
+import { bodyMutants } from "./bodies.ts";
 import { boundsMutants } from "./bounds.ts";
 import { channelMutants } from "./channels.ts";
 import { copyMutants } from "./copy.ts";
@@ -356,6 +357,7 @@ export const mutants: readonly Mutant[] = [
   ...channelMutants,
   ...atRestMutants,
   ...backupMutants,
+  ...bodyMutants,
   ...boundsMutants,
   ...copyMutants,
   ...declaredMutants,

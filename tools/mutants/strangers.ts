@@ -101,12 +101,12 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/stop.test.ts"],
   },
   {
-    name: "pieces of a body for nothing",
-    breaks: "ten connections that send bodies byte by byte keep everybody waiting for seconds",
-    place: "src/server/listener/connection.ts#chargePieces",
-    text: `!isSpentOn(connection, pieceBytes)`,
-    replacement: `connection.credit >= 0`,
-    suites: ["test/server/pace.test.ts"],
+    name: "TLS for who had to go",
+    breaks: "where all places are taken each newcomer costs a handshake of one that was just put away",
+    place: "src/server/listener/wire.ts##isGone",
+    text: `this.destroyed || this.socket.destroyed`,
+    replacement: `this.destroyed`,
+    suites: ["test/server/wire.test.ts"],
   },
   {
     name: "strangers hold what they like",

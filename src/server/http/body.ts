@@ -25,7 +25,7 @@ export function readBody(
     return Promise.resolve((request.read() as Buffer | null) ?? nothing);
   }
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    const gathered = createGathered(bytesMax);
     let bytes = 0;
     let isDone = false;
     const finish = (read: Uint8Array | Refusal | undefined) => {
@@ -44,13 +44,13 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > bytesMax) giveUp("BODY_TOO_LARGE");
-      else chunks.push(chunk);
+      else gathered.add(chunk);
     };
     const onGone = () => finish(undefined);
     deadlines.begin(onLate);
     request.on("data", onData);
     request.on("end", () => {
-      if (!isDone) finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+      if (!isDone) finish(gathered.bytes());
     });
     request.on("error", onGone);
     request.on("close", onGone);
@@ -58,6 +58,27 @@ export function readBody(
 }
 
 const nothing = new Uint8Array();
+
+/**
+ * What has come of a body, in bytes of its own. A piece may be of one byte, and is a view of all that was read with it: to
+ * keep the pieces of an unfinished body would be to keep 64 KiB for each.
+ */
+function createGathered(bytesMax: number): { add(piece: Uint8Array): void; bytes(): Uint8Array } {
+  let room = nothing;
+  let length = 0;
+  return {
+    add(piece) {
+      if (length + piece.length > room.length) {
+        const larger = new Uint8Array(Math.min(bytesMax, Math.max(length + piece.length, 2 * room.length)));
+        larger.set(room.subarray(0, length));
+        room = larger;
+      }
+      room.set(piece, length);
+      length += piece.length;
+    },
+    bytes: () => room.subarray(0, length),
+  };
+}
 
 /** A whole body as Connect takes it: piece by piece, of which it is the only one. */
 export async function* inOnePiece(body: Uint8Array): AsyncGenerator<Uint8Array> {

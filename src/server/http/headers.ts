@@ -15,17 +15,30 @@ const timeoutHeaders = { grpc: "grpc-timeout", connect: "connect-timeout-ms" };
 /** What is not as the client meant it by the time that Connect reads it. */
 const dropped = new Set([...Object.values(timeoutHeaders), "content-length"]);
 
+/** All that Connect reads of the headers of a call that lasts. The rest would be held in another copy until its end. */
+const readByConnect = new Set([
+  "content-type",
+  "content-encoding",
+  "accept-encoding",
+  "connect-protocol-version",
+  "connect-content-encoding",
+  "connect-accept-encoding",
+  "grpc-encoding",
+  "grpc-accept-encoding",
+]);
+
 type Headed = Pick<Request, "method" | "headers">;
 
 /**
  * Makes the headers: without HTTP/2's pseudo headers, and without a deadline unless Connect is to keep one of at most
- * `deadlineMs`.
+ * `deadlineMs`. Then they are those alone that Connect reads.
  */
 export function headersOf({ method, headers: given }: Headed, surface: Surface, deadlineMs?: number): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || name.startsWith(":") || dropped.has(name)) continue;
     if (method === "GET" && bodyHeaders.has(name)) continue;
+    if (deadlineMs !== undefined && !readByConnect.has(name)) continue;
     if (name === "content-type") headers.set(name, innerType(mediaTypeOf(String(value)).type));
     else if (codingHeaders.has(name)) headers.set(name, String(value).toLowerCase());
     else headers.set(name, Array.isArray(value) ? value.join(", ") : value);

@@ -160,13 +160,24 @@ export function isSpentOn(connection: Connection, bytes: number): boolean {
   return connection.credit < 0;
 }
 
+/** So many pieces of a stranger's body may be of any size, and so many bytes are worth another one. */
+const smallPiecesMax = 256;
+const bytesPerPiece = 64;
+
 /**
- * Charges a connection for each piece of a stranger's body on HTTP/2, and calls `onFlood` with the first one that is too much.
+ * Takes the pieces of a stranger's body on HTTP/2, in bytes of their own: each is a view of all that was read with it, and nobody
+ * may read them for long. Charges a connection of one client for each. Calls `onFlood` with the first one that is too much.
  */
-export function chargePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
+export function takePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
   const push = stream.push.bind(stream);
-  stream.push = (piece, encoding) => {
-    if (connection.hasBroughtKey || !isSpentOn(connection, pieceBytes)) return push(piece, encoding);
+  let [pieces, bytes] = [0, 0];
+  stream.push = (piece: Uint8Array | null, encoding) => {
+    if (piece === null) return push(piece);
+    pieces += 1;
+    bytes += piece.length;
+    const isSmall = pieces > smallPiecesMax + bytes / bytesPerPiece;
+    const isFree = connection.hasBroughtKey || connection.isProxys;
+    if (!isSmall && (isFree || !isSpentOn(connection, pieceBytes))) return push(new Uint8Array(piece), encoding);
     onFlood();
     return false;
   };

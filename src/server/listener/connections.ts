@@ -12,14 +12,13 @@
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
-import type { ServerHttp2Session } from "node:http2";
+import { constants, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
 import { allowedTicks, inTicks, quietMs, type ConnectionLimits } from "./connection-limits.ts";
 import {
   charge,
-  chargePieces,
   controlFrameBytes,
   createConnection,
   creditCall,
@@ -28,6 +27,7 @@ import {
   isNoise,
   isSpentOn,
   moveTo,
+  takePieces,
   type Connection,
   type NewcomerReader,
 } from "./connection.ts";
@@ -36,7 +36,7 @@ import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from
 import { wasRead } from "./heap.ts";
 import { createHeld, type Held } from "./held.ts";
 import type { Pace } from "./pace.ts";
-import { headerBytes, takenFor, trailerBytes } from "./request-bytes.ts";
+import { headerBytes, takenFor, takenForLasting, trailerBytes } from "./request-bytes.ts";
 import { createSendQueues } from "./send-queues.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 
@@ -149,13 +149,17 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     callBegan: callBegan.bind(undefined, book),
     asked(request) {
       const connection = find(book, request);
-      if (connection === undefined || connection.hasBroughtKey) return;
+      if (connection === undefined) return;
+      const { isProxys } = connection;
+      if (isProxys && "stream" in request && !request.stream.endAfterHeaders)
+        takePieces(connection, request.stream, () => request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM));
+      if (connection.hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
       const isUntold = "stream" in request && connection.wire === undefined;
       book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
       if (!("stream" in request) || request.stream.endAfterHeaders) return;
       if (isUntold) request.stream.once("trailers", () => book.pace.cost(connection, trailerBytes(request)));
-      if (!connection.isProxys) chargePieces(connection, request.stream, () => cut(connection));
+      if (!isProxys) takePieces(connection, request.stream, () => cut(connection));
     },
     goOn(socket, run) {
       const connection = bySocket.get(socket);
@@ -318,7 +322,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
   if (isCredited) creditCall(connection);
   // On a connection of many each request is a stranger's until it brings a key.
   const isFree = connection.hasBroughtKey && !connection.isProxys;
-  const giveBack = isFree ? undefined : held.hold(connection, response, takenFor(request));
+  let giveBack = isFree ? undefined : held.hold(connection, response, takenFor(request));
   connection.bytesReadAtRequest = connection.socket.bytesRead;
   connection.hasBroughtRequest = true;
   if (!("stream" in response)) {
@@ -346,7 +350,10 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.callsLasting += 1;
     calls.delete(request);
     connection.answersDue?.delete(response);
-    giveBack?.();
+    if (giveBack !== undefined) {
+      giveBack();
+      giveBack = held.hold(connection, response, takenForLasting(request));
+    }
     if (connection.socket.readableEnded) response.destroy();
     else (connection.lasting ??= new Set()).add(response);
   };

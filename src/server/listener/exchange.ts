@@ -22,7 +22,7 @@ export function connectionOf(request: Request): object | undefined {
  * An Expect that asks for anything but 100-continue, a CONNECT, HTTP/1.1 without a Host or with several, or a body in another
  * Transfer-Encoding than the chunks of HTTP/1.1.
  */
-export type Unserved = "expectation" | "tunnel" | "not one host" | "framing";
+export type Unserved = "expectation" | "tunnel" | "not one host" | "framing" | "too many headers";
 
 /** As the code of an error, which node has none for. */
 export const tunnelCode = "OTPD_TUNNEL";

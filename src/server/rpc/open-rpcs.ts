@@ -56,7 +56,7 @@ export interface OpenRpcsOptions {
 export type OpenRpcBudgets = Readonly<Record<"server_streaming" | "bidi_streaming", BudgetLimits>>;
 
 export const openRpcBudgets: OpenRpcBudgets = {
-  // Health watches: 1,000 are 5 MB.
+  // Health watches: 1,000 are 5 MB, beside what they hold of long headers (listener/request-bytes.ts).
   server_streaming: { max: 1_000, perAddressMax: 100 },
   // Reflection, for people at their tools.
   bidi_streaming: { max: 200, perAddressMax: 20 },

@@ -9,6 +9,7 @@ import { methodNotAllowed } from "./routes.ts";
 
 const expectation = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
 const notOneHost = invalid(undefined, "A request by HTTP/1.1 needs one Host header, and no more.");
+const tooManyHeaders = invalid(undefined, "The request has more than 100 headers.");
 const framing = invalid(undefined, "Of Transfer-Encoding chunked alone is served, and that from HTTP/1.1 on.");
 const { allow } = methodNotAllowed(["GET", "HEAD", "POST"]);
 export const tunnel = { ...refuse("METHOD_NOT_ALLOWED", { message: "No tunnel is opened here." }), headers: { allow } };
@@ -18,6 +19,7 @@ const answers: Readonly<Record<Unserved, More & Pick<typeof notOneHost, "refusal
   tunnel,
   "not one host": notOneHost,
   framing,
+  "too many headers": { ...tooManyHeaders, status: 431 },
 };
 
 export function createRefuseUnserved(turnAway: TurnAway): RequestHandler["refuseUnserved"] {

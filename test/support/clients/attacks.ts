@@ -29,6 +29,8 @@ const streams = (first: readonly [number, number][], count: number, make: (_: un
   Buffer.concat([latin1(preface), settings(...first), ...Array.from({ length: count }, make)]);
 const whole = flag.endHeaders | flag.endStream;
 const long = "x".repeat(12_000);
+const check = { ":method": "POST", "content-type": "application/grpc" };
+const checkPath = "/grpc.health.v1.Health/Check";
 
 /** Requests one after the other, whose answers are never read. */
 export const pipelined = (connections: number, path = "/livez"): Attack => ({
@@ -71,13 +73,45 @@ export const unfinished = (connections: number): Attack => ({
 /** Health checks whose message never comes. */
 export const unfinishedChecks = (connections: number): Attack => ({
   name: `${connections} connections of 100 health checks without an end`,
-  bytes: streams(
-    [],
-    100,
-    stream("/grpc.health.v1.Health/Check", flag.endHeaders, { ":method": "POST", "content-type": "application/grpc" }),
-  ),
+  bytes: streams([], 100, stream(checkPath, flag.endHeaders, check)),
   connections,
   reads: true,
+});
+
+/** Health checks whose bodies come a byte at a time, and not to their end. */
+export const bytewiseChunks = (connections: number): Attack => ({
+  name: `${connections} connections of a health check in 900 chunks of a byte, without an end`,
+  bytes: latin1(
+    `POST ${checkPath} HTTP/1.1\r\nhost: otpd\r\ncontent-type: application/proto\r\ntransfer-encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(900)}`,
+  ),
+  connections,
+});
+
+/** The same over HTTP/2, each byte with 32 kB of what means nothing, and a request that pays for it. */
+export const bytewisePieces = (connections: number): Attack => {
+  const filler = frame(0xfa, 0, 0, Buffer.alloc(16_000));
+  const paying = stream("/livez", whole);
+  const rounds = Array.from({ length: 400 }, (_, i) => [
+    frame(frameType.data, 0, 1, Buffer.from("x")),
+    paying(undefined, i + 1),
+    filler,
+    filler,
+  ]);
+  return {
+    name: `${connections} connections of a health check in 400 pieces of a byte, without an end`,
+    bytes: Buffer.concat([streams([], 1, stream(checkPath, flag.endHeaders, check)), ...rounds.flat()]),
+    connections,
+    reads: true,
+  };
+};
+
+/** Health checks without an end, of as many short headers as fit. */
+export const shortHeaders = (connections: number): Attack => ({
+  name: `${connections} connections of a health check of 700 short headers, without an end`,
+  bytes: latin1(
+    `POST ${checkPath} HTTP/1.1\r\nhost: otpd\r\ncontent-type: application/proto\r\ncontent-length: 5\r\n${Array.from({ length: 700 }, (_, i) => `x${i.toString(36)}:\r\n`).join("")}\r\n`,
+  ),
+  connections,
 });
 
 export const halfHeads = (connections: number): Attack => ({
