@@ -348,21 +348,28 @@ function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptio
     "otp_events_lag_seconds",
     "For how long the event that waits longest has been due; 0 when none is.",
   );
+  const readOutbox = oneAtATime(() => store().readOutbox());
+  const readOwed = oneAtATime(() => {
+    const { events: owed } = store();
+    return Promise.all([owed.countEvents(outboxCountMax), owed.nextEventDue()]);
+  });
   return async () => {
     for (const { name, channel, isClosed } of providers) breaker.set({ provider: name, channel }, isClosed() ? 0 : 1);
-    const from = store();
-    const now = from.now();
+    const now = store().now();
     const within = <T>(read: Promise<T>) => inTime(system, readTimeoutMs, read).catch(() => undefined);
-    const [outbox, owed] = await Promise.all([
-      within(from.readOutbox()),
-      within(Promise.all([from.events.countEvents(outboxCountMax), from.events.nextEventDue()])),
-    ]);
+    const [outbox, owed] = await Promise.all([within(readOutbox()), within(readOwed())]);
     depth.set(outbox?.depth ?? Number.NaN);
     lag.set(outbox === undefined ? Number.NaN : outbox.lagMs / 1_000);
     const [waiting, dueMs = now] = owed ?? [Number.NaN, Number.NaN];
     events.set(waiting);
     eventsLag.set(Math.max(0, now - dueMs) / 1_000);
   };
+}
+
+/** A read that is shared while it is under way: it goes on where nobody waits for it any more, and takes a connection of calls. */
+function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  return () => (underWay ??= read().finally(() => (underWay = undefined)));
 }
 
 /** Event-loop delay, memory, CPU: the process has them once, however many services run in it. */

@@ -222,6 +222,27 @@ test("a call that found no room has failed, and what led nowhere was no call", a
   expect([value("otp_outbox_depth"), value("otp_outbox_lag_seconds")]).toEqual([Number.NaN, Number.NaN]);
 });
 
+test("a look at the database that takes long is not begun again meanwhile", async () => {
+  const given = Promise.withResolvers<{ depth: number; lagMs: number }>();
+  let begun = 0;
+  const readOutbox = () => {
+    begun += 1;
+    return given.promise;
+  };
+  const system = createManualSystem();
+  const metrics = createMetrics({ ...nobody, system, store: () => ({ ...nobody.store(), readOutbox }) });
+  for (let i = 0; i < 3; i += 1) {
+    const rendered = metrics.render();
+    system.advance(1_000);
+    await rendered;
+  }
+  expect(begun).toBe(1);
+  given.resolve({ depth: 3, lagMs: 0 });
+  await given.promise;
+  const { value } = parseExposition((await metrics.render()).body);
+  expect([begun, value("otp_outbox_depth")]).toEqual([2, 3]);
+});
+
 test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL, and nowhere else", () => {
   const failed = (Object.keys(reasons) as Reason[]).filter(
     (reason) => callOutcomeOf({ refusal: { reason } }) === "failed",
