@@ -15,14 +15,18 @@ import { createManualSystem } from "../support/service/system.ts";
 let connections: Connections;
 let reads: { all: number; underWay: number; atOnce: number };
 let store: Store;
+/** The names of the statements, in their order. */
+let asked: string[];
 const system = createManualSystem();
 beforeEach(async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
   await preparePostgres(url);
   connections = createConnections({ url });
+  asked = [];
   reads = { all: 0, underWay: 0, atOnce: 0 };
   const query: Connections["query"] = async (statement, values) => {
+    asked.push(statement.name);
     reads.all += 1;
     reads.underWay += 1;
     reads.atOnce = Math.max(reads.atOnce, reads.underWay);
@@ -46,8 +50,8 @@ test("500 origins at once are two reads, one after the other, and each hears of 
     if (listed(i)) await connections.query(insert, [origin(i), 9_000]);
     else if (i % 7 === 0) await connections.query(insert, [origin(i), 4_000]);
   }
-  const asked = Array.from({ length: 500 }, (_, i) => store.registry.listsOrigin(origin(i), 5_000));
-  expect(await Promise.all(asked)).toEqual(Array.from({ length: 500 }, (_, i) => listed(i)));
+  const answers = Array.from({ length: 500 }, (_, i) => store.registry.listsOrigin(origin(i), 5_000));
+  expect(await Promise.all(answers)).toEqual(Array.from({ length: 500 }, (_, i) => listed(i)));
   expect(reads).toEqual({ all: 2, underWay: 0, atOnce: 1 });
   // Each by its own time, also of the same origin.
   const times = [3_999, 4_000, 8_999, 9_000];
@@ -83,3 +87,15 @@ const insert = {
   name: "insert",
   text: "INSERT INTO key_origins (origin, end_ms, key_id) VALUES ($1, $2, '0000000000')",
 };
+
+test("one key that many ask for at once is read by itself", async () => {
+  const spec = { kind: "live", tenant: "default", name: "", scopes: secretScopes, expireMs: null } as const;
+  const [{ key: one }, { key: other }] = [await issueKey(store, system, spec), await issueKey(store, system, spec)];
+  asked = [];
+  const ids = [one.id, ...Array(50).fill(one.id), one.id] as string[];
+  const found = await Promise.all(ids.map((id) => store.registry.findApiKey(id)));
+  expect(found.map((key) => key?.id)).toEqual(ids);
+  expect(asked).toEqual(["api-key", "api-key"]);
+  await Promise.all([...ids, other.id].map((id) => store.registry.findApiKey(id)));
+  expect(asked.slice(2)).toEqual(["api-key", "api-key-for-each"]);
+});

@@ -114,7 +114,7 @@ export class PostgresEngine implements Engine {
     }
     let together = this.#recalled.get(statement.name);
     if (together === undefined) {
-      together = new ReadTogether(this.#connections, readForEach(statement));
+      together = new ReadTogether(this.#connections, readForEach(statement), statement);
       this.#recalled.set(statement.name, together);
     }
     return make(await together.read(value));
