@@ -7,7 +7,7 @@ import { afterEach, expect, onTestFinished, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
-import { holdTicks, releaseTicks } from "../support/service/ticks.ts";
+import { holdTicks, passTicks, releaseTicks } from "../support/service/ticks.ts";
 
 let listener: Listener;
 let session: ClientHttp2Session;
@@ -124,6 +124,46 @@ test.each(ways)("%s, answers that strangers do not take cost nobody a call on it
   await leave(streams);
   expect(await send()).toBe(200);
   expect(session.closed).toBe(false);
+});
+
+test("a secret key's first call may come in pieces of any size", async () => {
+  listener = await startListener();
+  session = connect(listener.url);
+  const headers = { "content-type": "application/json", authorization: `Bearer ${testKey}` };
+  const stream = session.request({ ":method": "POST", ":path": "/v1/otp/send", ...headers });
+  const answer = once(stream, "response");
+  for (const piece of `${" ".repeat(400)}{"phone":"+31612345678"}`)
+    await new Promise((resolve) => stream.write(piece, resolve));
+  stream.resume().end();
+  expect((await answer)[0]).toMatchObject({ ":status": 200 });
+});
+
+test("health watches with long headers make room, and no call that is on its way does for them", async () => {
+  holdTicks();
+  onTestFinished(releaseTicks);
+  await connectProxy({ shared: [{ address: "127.0.0.0", bits: 8 }] });
+  const others = [connectLikewise(), connectLikewise(), connectLikewise()];
+  const asked = { ":method": "POST", "content-type": "application/grpc", "x-long": "x".repeat(15_000) };
+  // 4 MiB are some 150.
+  for (let wave = 0; wave < 9; wave += 1) {
+    const watches = Array.from({ length: 25 }, () => {
+      const other = others[wave % 3] as ClientHttp2Session;
+      const watch = other.request({ ...asked, ":path": "/grpc.health.v1.Health/Watch" });
+      watch.on("error", () => {}).end(Buffer.alloc(5));
+      return watch.resume();
+    });
+    await Promise.all(watches.map((watch) => Promise.race([once(watch, "response"), whenClosed(watch)])));
+  }
+  const headers = { "content-type": "application/json", authorization: `Bearer ${pageKey}` };
+  const call = session.request({ ":method": "POST", ":path": "/v1/otp/send", ...headers });
+  call.write("{");
+  await listener.came(9 * 25 + 1);
+  // Who has come in this turn stays.
+  await new Promise(setImmediate);
+  passTicks(1_000);
+  call.resume().end('"phone":"+31612345678"}');
+  expect((await once(call, "response"))[0]).toMatchObject({ ":status": 200 });
+  for (const other of others) other.destroy();
 });
 
 test("calls that come while strangers' requests wait for us are not dropped to make room", async () => {

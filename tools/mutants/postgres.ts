@@ -84,6 +84,14 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("shared-reads"),
   },
   {
+    name: "a look-up joined after it was sent",
+    breaks: "a key that was revoked before a call lets it pass",
+    place: "src/store/postgres/look-ups.ts##begin",
+    text: `this.#next = undefined;`,
+    replacement: ``,
+    suites: suite("look-ups"),
+  },
+  {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
     place: "src/store/postgres/watch.ts##listen",

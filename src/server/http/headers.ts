@@ -15,7 +15,7 @@ const timeoutHeaders = { grpc: "grpc-timeout", connect: "connect-timeout-ms" };
 /** What is not as the client meant it by the time that Connect reads it. */
 const dropped = new Set([...Object.values(timeoutHeaders), "content-length"]);
 
-/** All that Connect reads of the headers of a call that lasts. The rest would be held in another copy until its end. */
+/** All that Connect reads of an open RPC's headers, or a watch's. The rest would be held in another copy as long as that lasts. */
 const readByConnect = new Set([
   "content-type",
   "content-encoding",
@@ -31,7 +31,7 @@ type Headed = Pick<Request, "method" | "headers">;
 
 /**
  * Makes the headers: without HTTP/2's pseudo headers, and without a deadline unless Connect is to keep one of at most
- * `deadlineMs`. Then they are those alone that Connect reads.
+ * `deadlineMs`. With one, only what Connect reads is kept.
  */
 export function headersOf({ method, headers: given }: Headed, surface: Surface, deadlineMs?: number): Headers {
   const headers = new Headers();

@@ -165,19 +165,19 @@ const smallPiecesMax = 256;
 const bytesPerPiece = 64;
 
 /**
- * Takes the pieces of a stranger's body on HTTP/2, in bytes of their own: each is a view of all that was read with it, and nobody
- * may read them for long. Charges a connection of one client for each. Calls `onFlood` with the first one that is too much.
+ * Takes the pieces of a body on HTTP/2, in bytes of their own: each is a view of all that was read with it, and it may be long until
+ * somebody reads them. Charges a stranger's connection for each. Calls `onFlood` with the first one that is too much. A client
+ * that has brought a secret key sends what it likes; on a proxy's connection it has the bound of strangers.
  */
 export function takePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
   const push = stream.push.bind(stream);
   let [pieces, bytes] = [0, 0];
-  stream.push = (piece: Uint8Array | null, encoding) => {
-    if (piece === null) return push(piece);
+  stream.push = (piece: Uint8Array | null) => {
+    if (piece === null || (connection.hasBroughtKey && !connection.isProxys)) return push(piece);
     pieces += 1;
     bytes += piece.length;
     const isSmall = pieces > smallPiecesMax + bytes / bytesPerPiece;
-    const isFree = connection.hasBroughtKey || connection.isProxys;
-    if (!isSmall && (isFree || !isSpentOn(connection, pieceBytes))) return push(new Uint8Array(piece), encoding);
+    if (!isSmall && (connection.isProxys || !isSpentOn(connection, pieceBytes))) return push(new Uint8Array(piece));
     onFlood();
     return false;
   };

@@ -150,16 +150,17 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     asked(request) {
       const connection = find(book, request);
       if (connection === undefined) return;
-      const { isProxys } = connection;
-      if (isProxys && "stream" in request && !request.stream.endAfterHeaders)
-        takePieces(connection, request.stream, () => request.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM));
-      if (connection.hasBroughtKey) return;
+      const { isProxys, hasBroughtKey } = connection;
+      const stream = "stream" in request && !request.stream.endAfterHeaders ? request.stream : undefined;
+      if (stream !== undefined && (isProxys || !hasBroughtKey)) {
+        const onFlood = () => (isProxys ? stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM) : cut(connection));
+        takePieces(connection, stream, onFlood);
+      }
+      if (hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
       const isUntold = "stream" in request && connection.wire === undefined;
       book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
-      if (!("stream" in request) || request.stream.endAfterHeaders) return;
-      if (isUntold) request.stream.once("trailers", () => book.pace.cost(connection, trailerBytes(request)));
-      if (!isProxys) takePieces(connection, request.stream, () => cut(connection));
+      if (isUntold) stream?.once("trailers", () => book.pace.cost(connection, trailerBytes(request)));
     },
     goOn(socket, run) {
       const connection = bySocket.get(socket);
@@ -352,7 +353,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.answersDue?.delete(response);
     if (giveBack !== undefined) {
       giveBack();
-      giveBack = held.hold(connection, response, takenForLasting(request));
+      giveBack = held.lasts(connection, response, takenForLasting(request));
     }
     if (connection.socket.readableEnded) response.destroy();
     else (connection.lasting ??= new Set()).add(response);

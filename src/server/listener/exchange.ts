@@ -20,7 +20,7 @@ export function connectionOf(request: Request): object | undefined {
 
 /**
  * An Expect that asks for anything but 100-continue, a CONNECT, HTTP/1.1 without a Host or with several, or a body in another
- * Transfer-Encoding than the chunks of HTTP/1.1.
+ * Transfer-Encoding than the chunks of HTTP/1.1; and on HTTP/1 more than 100 headers.
  */
 export type Unserved = "expectation" | "tunnel" | "not one host" | "framing" | "too many headers";
 

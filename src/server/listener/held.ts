@@ -19,6 +19,8 @@ export interface Held {
   opened(connection: Connection): void;
   /** Adds to what a stranger holds. Returns what gives it back. */
   hold(connection: Connection, response: Response, bytes: number): GiveBack;
+  /** The same for an answer that lasts. */
+  lasts(connection: Connection, response: Response, bytes: number): GiveBack;
   /** A request on a connection of many has brought a secret key: what it holds is no stranger's. */
   broughtKey(request: Request): void;
   /** Looks at what a connection has sent since its last request, and at what TLS has for it. */
@@ -40,10 +42,13 @@ export type GiveBack = (headerBytes?: number) => void;
 type Holder = Connection | Response;
 const isAnswer = (holder: Holder): holder is Response => "writableEnded" in holder;
 
+/** Answers that last. They are ours to give for as long as their clients like, so they may go. */
+const lasting = new WeakSet<Response>();
+
 const isOfMany = ({ isProxys, session }: Connection) => isProxys && session !== undefined;
 
 function mayGo(holder: Holder, bytes: number): boolean {
-  if (isAnswer(holder)) return !isOwed(holder);
+  if (isAnswer(holder)) return lasting.has(holder) || !isOwed(holder);
   if (isOfMany(holder)) return false;
   const { answersDue, wire } = holder;
   // Whoever begins TLS has not been able to ask yet.
@@ -148,6 +153,11 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
       if (!connection.isProxys) queues.opened(connection);
     },
     hold,
+    lasts(connection, response, bytes) {
+      if (isOfMany(connection) && !ofMany.has(response.req)) return () => {};
+      lasting.add(response);
+      return hold(connection, response, bytes);
+    },
     broughtKey(request) {
       ofMany.get(request)?.();
       ofMany.delete(request);

@@ -17,13 +17,16 @@ export function takenFor(request: Request): number {
   return takenForHeaders(request) + ("stream" in request ? http2RequestBytes : http1RequestBytes);
 }
 
-/** Tells what a request whose answer lasts is taken for meanwhile: nothing for a usual one, of which the number alone is bounded. */
+/** Tells what a request whose answer lasts is taken for meanwhile: what its headers take beyond a usual request's, of which the number alone is bounded. */
 export function takenForLasting(request: Request): number {
   return Math.max(0, takenForHeaders(request) - 2 * usualHeaderBytes - usualHeaders * headerPairBytes);
 }
 
+/** Of its trailers too, as far as they are here. */
 function takenForHeaders(request: Request): number {
-  return 2 * headerBytes(request) + (request.rawHeaders.length / 2) * headerPairBytes;
+  const { rawHeaders, rawTrailers } = request;
+  const pairs = (rawHeaders.length + rawTrailers.length) / 2;
+  return 2 * (headerBytes(request) + trailerBytes(request)) + pairs * headerPairBytes;
 }
 
 export const headerBytes = ({ rawHeaders }: Request): number => bytesOf(rawHeaders);

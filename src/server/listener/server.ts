@@ -226,7 +226,7 @@ function listenersOf(
   const onTunnel = refuse("tunnel");
   return {
     onRequest(request, response) {
-      // Each takes a dozen times as much as it has of a short one. On HTTP/2 Node sees to it.
+      // A short header takes a dozen times its own bytes. On HTTP/2 Node sees to it.
       if (!("stream" in request) && request.rawHeaders.length > 2 * headersMax)
         return onTooManyHeaders(request, response);
       if (!namesOneHost(request)) return onOddlyHosted(request, response);

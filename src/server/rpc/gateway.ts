@@ -260,8 +260,10 @@ function leave({ places }: Way, { call, place, grant }: Entry): void {
   if (grant === undefined) return;
   const giveBack = () => grant.giveBack();
   // What it has begun goes on where its client has left. Else an address would have as much of that under way as it likes.
-  if (call.performed === undefined) giveBack();
-  else void call.performed.then(giveBack);
+  if (call.performed === undefined) return giveBack();
+  // Its connection may carry other calls by now.
+  grant.yieldTo(noMatter);
+  void call.performed.then(giveBack);
 }
 
 function giveUp(call: Call, why: Late): void {

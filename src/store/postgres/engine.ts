@@ -20,7 +20,7 @@ import { readForEach } from "./combined.ts";
 import type { Connections } from "./connections.ts";
 import { loadPhones } from "./load.ts";
 import type { LongReads } from "./long-reads.ts";
-import { ReadTogether } from "./read-together.ts";
+import { LookUps } from "./look-ups.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { finding, statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -61,9 +61,9 @@ export class PostgresEngine implements Engine {
   readonly #clock: StoreClock;
   readonly #batches: Batches;
   readonly #sharedReads = new SharedReads();
-  readonly #listedOrigins: ReadTogether;
+  readonly #listedOrigins: LookUps;
   /** What is recalled by a value, by the name of its statement. */
-  readonly #recalled = new Map<string, ReadTogether<never>>();
+  readonly #recalled = new Map<string, LookUps<never>>();
   readonly #ownName: string;
   readonly #watch: PostgresEngineParts["watch"];
   #announcedMs = 0;
@@ -74,7 +74,7 @@ export class PostgresEngine implements Engine {
   constructor({ connections, clock, ownName, watch, batches, longReads, watchers = {} }: PostgresEngineParts) {
     this.#longReads = longReads;
     this.#connections = connections;
-    this.#listedOrigins = new ReadTogether(connections, sql.listedOrigins);
+    this.#listedOrigins = new LookUps(connections, sql.listedOrigins);
     this.#clock = clock;
     this.#ownName = ownName;
     this.#watch = watch;
@@ -114,7 +114,7 @@ export class PostgresEngine implements Engine {
     }
     let together = this.#recalled.get(statement.name);
     if (together === undefined) {
-      together = new ReadTogether(this.#connections, readForEach(statement), statement);
+      together = new LookUps(this.#connections, readForEach(statement), statement);
       this.#recalled.set(statement.name, together);
     }
     return make(await together.read(value));
