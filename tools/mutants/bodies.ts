@@ -10,7 +10,7 @@ export const bodyMutants: readonly Mutant[] = [
     place: "src/server/listener/connection.ts#takePieces",
     text: `!isSpentOn(connection, pieceBytes)`,
     replacement: `connection.credit >= 0`,
-    suites: ["test/server/pace.test.ts"],
+    suites: ["test/server/pieces.test.ts"],
   },
   {
     name: "pieces of a byte that requests pay for",
@@ -18,7 +18,7 @@ export const bodyMutants: readonly Mutant[] = [
     place: "src/server/listener/connection.ts#takePieces",
     text: `!isSmall && `,
     replacement: ``,
-    suites: ["test/server/pace.test.ts"],
+    suites: ["test/server/pieces.test.ts"],
   },
   {
     name: "a piece is kept as it came",
