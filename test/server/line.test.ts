@@ -25,6 +25,22 @@ test("addresses are read from in turn, and of each the latest newcomer and those
   expect(order).toEqual([a[2], b[0], waited[0], a[0], a[1], waited[1], undefined]);
 });
 
+test("of those that were read from before, who has sent something waits for few of those that are silent", () => {
+  const line = createLine();
+  const silent = Array.from({ length: 1_000 }, () => come());
+  const fresh = Array.from({ length: 100 }, () => come());
+  const sent = come();
+  for (const each of [...silent, sent]) line.add(each);
+  for (const each of fresh) line.addFresh(each);
+  line.came(sent);
+  const order = Array.from({ length: 12 }, () => take(line));
+  expect(order.indexOf(sent)).toBeLessThan(6);
+  // And they have turns beside those that go on sending.
+  expect(order.filter((each) => each !== undefined && silent.includes(each)).length).toBeGreaterThan(1);
+  for (const each of [...silent, ...fresh]) line.remove(each);
+  expect([line.size, take(line)]).toEqual([0, undefined]);
+});
+
 test("those that left before their turn are passed over, wherever they stood", () => {
   for (let left = 0; left < 2 ** 6; left += 1) {
     const line = createLine();

@@ -1,5 +1,5 @@
 /**
- * Mistakes about what a body may cost that is not whole.
+ * Mistakes about what may be held of a body that is not whole, or a handshake.
  */
 import type { Mutant } from "./mutant.ts";
 
@@ -27,5 +27,21 @@ export const bodyMutants: readonly Mutant[] = [
     text: `room.set(piece, length);`,
     replacement: `room.set(piece, length); ((room as { kept?: Uint8Array[] }).kept ??= []).push(piece);`,
     suites: ["test/server/memory.test.ts"],
+  },
+  {
+    name: "handshakes that nobody goes on with",
+    breaks: "one address that begins thousands has the process grow by half a gigabyte",
+    place: "src/server/listener/connections.ts#tlsBegan",
+    text: `if (connection !== undefined) held.tlsBegan(connection);`,
+    replacement: `if (connection === undefined) held.end();`,
+    suites: ["test/server/begun-handshakes.test.ts"],
+  },
+  {
+    name: "who has sent something waits behind the silent",
+    breaks: "callers at an attacker's address wait for seconds on new connections",
+    place: "src/server/listener/line.ts#createLine.came",
+    text: `if (its?.others.delete(connection) === true) its.ready.add(connection);`,
+    replacement: ``,
+    suites: ["test/server/line.test.ts"],
   },
 ];

@@ -177,9 +177,8 @@ export const strangerMutants: readonly Mutant[] = [
     name: "newcomers wait with all others of their address",
     breaks: "who shares an address with a flood and connects anew over TLS waits for all of it three times",
     place: "src/server/listener/pace.ts#createPace.wait",
-    text: `if (isNewcomer(connection)) newcomers.line.add(connection);
-    else `,
-    replacement: ``,
+    text: `isNewcomer(connection) ? newcomers : others`,
+    replacement: `others`,
     suites: ["test/server/turns.test.ts"],
   },
   {

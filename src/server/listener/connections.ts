@@ -60,6 +60,8 @@ export interface CallUnderWay {
 export interface Connections {
   /** Takes a new connection into the book, or destroys it and says false where there is no room. */
   opened(socket: Socket, by: NewcomerReader): boolean;
+  /** Notes that TLS has begun on a connection. */
+  tlsBegan(socket: Socket): void;
   /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
   secured(socket: Socket | undefined, secure: Socket): void;
   /** Notes that a connection has brought something, of any size, or so many chunks within that. Cuts it where that was too much. */
@@ -137,6 +139,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
     opened: takeIn.bind(undefined, book),
+    tlsBegan: tlsBegan.bind(undefined, book),
     secured: secured.bind(undefined, book),
     brought(socket, chunks) {
       const connection = bySocket.get(socket);
@@ -152,10 +155,8 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (connection === undefined) return;
       const { isProxys, hasBroughtKey } = connection;
       const stream = "stream" in request && !request.stream.endAfterHeaders ? request.stream : undefined;
-      if (stream !== undefined && (isProxys || !hasBroughtKey)) {
-        const onFlood = () => (isProxys ? stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM) : cut(connection));
-        takePieces(connection, stream, onFlood);
-      }
+      const onFlood = () => (isProxys ? stream?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM) : cut(connection));
+      if (stream !== undefined && (isProxys || !hasBroughtKey)) takePieces(connection, stream, onFlood);
       if (hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
       const isUntold = "stream" in request && connection.wire === undefined;
@@ -270,8 +271,13 @@ function forget({ bySocket, strangers, held, pace }: Book, connection: Connectio
   if (!connection.hasBroughtKey) held.gone(connection);
 }
 
+function tlsBegan({ bySocket, held }: Book, socket: Socket): void {
+  const connection = bySocket.get(socket);
+  if (connection !== undefined) held.tlsBegan(connection);
+}
+
 function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
-  const { bySocket, tick } = book;
+  const { bySocket, held, tick } = book;
   const connection = socket && bySocket.get(socket);
   if (connection === undefined) {
     secure.destroy();
@@ -280,6 +286,7 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   bySocket.delete(connection.socket);
   bySocket.set(secure, connection);
   moveTo(connection, secure, tick);
+  held.secured(connection);
   secure.once("end", () => clientEnded(book, connection));
   secure.once("close", () => forget(book, connection));
 }

@@ -3,7 +3,8 @@
  * has 65,536 of what is an address elsewhere. The address that last used up a turn is passed over three times of four
  * while others wait: behind one of its connections nobody else is read from in a turn. Within an address three kinds take
  * turns: the latest that was never read from, the one of those that waits longest, and the one that waits longest of
- * those that were read from before. If the latest always came first, whoever was not read from at once would wait for as
+ * those that were read from before. Of these, one that is known to have sent something comes first, but every second time: thousands
+ * may have begun TLS and say no more. If the latest always came first, whoever was not read from at once would wait for as
  * long as others come. One that leaves is forgotten, at the latest when as many have left as wait.
  */
 import type { Connection } from "./connection.ts";
@@ -12,6 +13,8 @@ export interface Line {
   add(connection: Connection): void;
   /** The same for one that was never read from. */
   addFresh(connection: Connection): void;
+  /** Notes that a connection which was read from before has sent something. */
+  came(connection: Connection): void;
   has(connection: Connection): boolean;
   /** Keeps what a connection that waits is to go on with. */
   keep(connection: Connection, run: () => void): void;
@@ -32,6 +35,8 @@ interface Group {
   fresh: Connection[];
   gone: number;
   left: number;
+  /** Of those that were read from before the ones that have sent something since, as far as that is known, and all others. */
+  readonly ready: Set<Connection>;
   readonly others: Set<Connection>;
   turn: number;
 }
@@ -50,7 +55,10 @@ export function createLine(): Line {
   function groupOf(connection: Connection): Group {
     const address = networkOf(connection);
     let its = byAddress.get(address);
-    if (its === undefined) byAddress.set(address, (its = { fresh: [], gone: 0, left: 0, others: new Set(), turn: 0 }));
+    if (its === undefined) {
+      its = { fresh: [], gone: 0, left: 0, ready: new Set(), others: new Set(), turn: 0 };
+      byAddress.set(address, its);
+    }
     return its;
   }
 
@@ -65,7 +73,7 @@ export function createLine(): Line {
   }
 
   function leave(its: Group, connection: Connection): void {
-    if (its.others.delete(connection)) return;
+    if (its.ready.delete(connection) || its.others.delete(connection)) return;
     if (its.fresh.at(-1) === connection) its.fresh.pop();
     else if (its.fresh[its.gone] === connection) its.gone += 1;
     else its.left += 1;
@@ -76,10 +84,11 @@ export function createLine(): Line {
   }
 
   function choose(its: Group): Connection | undefined {
-    its.turn = (its.turn + 1) % 3;
-    if (its.turn === 1) return latest(its) ?? oldest(its.others);
-    if (its.turn === 2) return oldest(its.others) ?? earliest(its);
-    return earliest(its) ?? oldest(its.others);
+    its.turn = (its.turn + 1) % 6;
+    const before = its.turn < 3 ? (oldest(its.ready) ?? oldest(its.others)) : (oldest(its.others) ?? oldest(its.ready));
+    if (its.turn % 3 === 1) return latest(its) ?? before;
+    if (its.turn % 3 === 2) return before ?? earliest(its);
+    return earliest(its) ?? before;
   }
 
   /** Chooses one of an address, which is last from now on. */
@@ -98,6 +107,10 @@ export function createLine(): Line {
       waiting.set(connection, undefined);
       groupOf(connection).fresh.push(connection);
     },
+    came(connection) {
+      const its = byAddress.get(networkOf(connection));
+      if (its?.others.delete(connection) === true) its.ready.add(connection);
+    },
     has: (connection) => waiting.has(connection),
     keep(connection, run) {
       waiting.set(connection, run);
@@ -109,7 +122,7 @@ export function createLine(): Line {
       if (!waiting.delete(connection) || its === undefined) return undefined;
       if (waiting.size === 0) greedy = undefined;
       leave(its, connection);
-      if (its.fresh.length - its.gone + its.others.size === 0) byAddress.delete(address);
+      if (its.fresh.length - its.gone + its.ready.size + its.others.size === 0) byAddress.delete(address);
       return run;
     },
     next() {

@@ -164,8 +164,11 @@ export function createPace(clock: Clock = realClock): Pace {
   }
 
   function wait(connection: Connection): void {
-    if (isNewcomer(connection)) newcomers.line.add(connection);
-    else others.line.add(connection);
+    const { line } = isNewcomer(connection) ? newcomers : others;
+    line.add(connection);
+    // What comes once TLS has begun to speak stays with the system, and nobody knows of it.
+    const { wire } = connection;
+    if (wire !== undefined && (wire.isHandshakeDone || wire.bytesWaiting > 0)) line.came(connection);
     stop(connection);
   }
 
@@ -230,7 +233,10 @@ export function createPace(clock: Clock = realClock): Pace {
       hasTaken = true;
       const reader = readerOf(connection);
       if (reader !== undefined) {
-        reader.ahead.onCame = cameAhead;
+        reader.ahead.onCame = (bytes) => {
+          lineOf(connection)?.came(connection);
+          cameAhead(bytes);
+        };
         reader.ahead.onClientEnded = () => ended.add(connection);
       }
       newcomers.line.addFresh(connection);

@@ -310,9 +310,10 @@ function secure(
     const wire = new Wire(socket, certificate.handshakeRecords, () => {
       wire.on("data", () => (current = its));
       startTls.call(server, wire);
-      wire.on("data", () => connections.brought(its.socket));
+      connections.tlsBegan(its.socket);
     });
     const its = { socket, wire };
+    wire.onHanded = () => connections.brought(its.socket);
     connections.opened(socket, { wire });
   });
   const takeHttp1 = takeListener(server, "secureConnection");

@@ -28,6 +28,8 @@ export class Wire extends Duplex {
   /** What TLS was handed so far: bytes, and records as far as their heads were seen. A handshake's count for many. */
   bytesRead = 0;
   records = 0;
+  /** Is told that TLS was handed something, at once: TLS itself takes it up to a step later, and others may be handed theirs before. */
+  onHanded: () => void = () => {};
   /** The room that TLS keeps for what it has to send, where that is more than any connection has. */
   roomKept = 0;
   /** What has come of the latest record's head, and what is to come of its content. */
@@ -163,6 +165,7 @@ export class Wire extends Duplex {
       this.bytesRead += end - at;
       if (!this.push(end - at === chunk.length ? chunk : chunk.subarray(at, end))) this.#isFull = true;
       at = end;
+      this.onHanded();
     }
   }
 
