@@ -44,15 +44,32 @@ test("a record of a handshake counts for 64, since our key has to work for it", 
   expect(wire.records).toBe(65);
 });
 
-test("the first record of a handshake counts for more with a key that takes longer, and so does one that begins another", async () => {
+test("the first record of a handshake counts for more with a key that takes longer", async () => {
   const { socket, wire } = await open(216, () => {});
   socket.write(Buffer.concat([record(handshake, 200), record(handshake, 10)]));
   await nextTurn();
   expect(wire.records).toBe(216 + 64);
+});
+
+test("a connection that begins another handshake ends, and nothing of that is handed over", async () => {
+  const { socket, wire, handed } = await open(216, () => {});
+  socket.write(record(handshake, 200));
+  await nextTurn();
   wire.handshakeDone();
   socket.write(Buffer.concat([record(content, 10), record(handshake, 200)]));
   await nextTurn();
-  expect(wire.records).toBe(216 + 64 + 1 + 216);
+  expect(wire.destroyed).toBe(true);
+  expect(Buffer.concat(handed).length).toBeLessThanOrEqual(205 + 15);
+});
+
+test("a handshake of more than 32 KiB ends, and one of less does not", async () => {
+  const { socket, wire } = await open(216, () => {});
+  socket.write(Buffer.concat([record(handshake, 16_384), record(handshake, 16_384), record(content, 16_384)]));
+  await nextTurn();
+  expect(wire.destroyed).toBe(false);
+  socket.write(record(handshake, 1).subarray(0, 5));
+  await nextTurn();
+  expect(wire.destroyed).toBe(true);
 });
 
 test("what was kept of a connection that had to go is not handed to TLS", async () => {
@@ -196,10 +213,11 @@ describe("until its handshake is done, a connection that waits for its turn is r
   test("much behind the last word of the handshake is left to the system, and comes with the turn", async () => {
     const { socket, wire, handed } = await openWaiting();
     wire.goOn();
-    socket.write(hello);
+    const lastWord = record(handshake, 40);
+    socket.write(Buffer.concat([hello, lastWord]));
     await later();
     wire.stop();
-    const much = [record(handshake, 40), ...Array.from({ length: 8 }, () => record(content, 10_000))];
+    const much = Array.from({ length: 8 }, () => record(content, 10_000));
     for (const piece of much) socket.write(piece);
     await later();
     expect(wire.bytesWaiting).toBeGreaterThan(16_384);
@@ -209,6 +227,6 @@ describe("until its handshake is done, a connection that waits for its turn is r
     const ended = new Promise((resolve) => wire.once("end", resolve));
     socket.end();
     await ended;
-    expect(Buffer.concat(handed)).toEqual(Buffer.concat([hello, ...much]));
+    expect(Buffer.concat(handed)).toEqual(Buffer.concat([hello, lastWord, ...much]));
   });
 });

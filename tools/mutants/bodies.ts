@@ -29,14 +29,6 @@ export const bodyMutants: readonly Mutant[] = [
     suites: ["test/server/memory.test.ts"],
   },
   {
-    name: "handshakes that nobody goes on with",
-    breaks: "one address that begins thousands has the process grow by half a gigabyte",
-    place: "src/server/listener/connections.ts#tlsBegan",
-    text: `if (connection !== undefined) held.tlsBegan(connection);`,
-    replacement: `if (connection === undefined) held.end();`,
-    suites: ["test/server/begun-handshakes.test.ts"],
-  },
-  {
     name: "who has sent something waits behind the silent",
     breaks: "callers at an attacker's address wait for seconds on new connections",
     place: "src/server/listener/line.ts#createLine.came",

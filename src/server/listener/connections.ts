@@ -60,8 +60,6 @@ export interface CallUnderWay {
 export interface Connections {
   /** Takes a new connection into the book, or destroys it and says false where there is no room. */
   opened(socket: Socket, by: NewcomerReader): boolean;
-  /** Notes that TLS has begun on a connection. */
-  tlsBegan(socket: Socket): void;
   /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
   secured(socket: Socket | undefined, secure: Socket): void;
   /** Notes that a connection has brought something, of any size, or so many chunks within that. Cuts it where that was too much. */
@@ -139,7 +137,6 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
     opened: takeIn.bind(undefined, book),
-    tlsBegan: tlsBegan.bind(undefined, book),
     secured: secured.bind(undefined, book),
     brought(socket, chunks) {
       const connection = bySocket.get(socket);
@@ -271,13 +268,8 @@ function forget({ bySocket, strangers, held, pace }: Book, connection: Connectio
   if (!connection.hasBroughtKey) held.gone(connection);
 }
 
-function tlsBegan({ bySocket, held }: Book, socket: Socket): void {
-  const connection = bySocket.get(socket);
-  if (connection !== undefined) held.tlsBegan(connection);
-}
-
 function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
-  const { bySocket, held, tick } = book;
+  const { bySocket, tick } = book;
   const connection = socket && bySocket.get(socket);
   if (connection === undefined) {
     secure.destroy();
@@ -286,7 +278,6 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   bySocket.delete(connection.socket);
   bySocket.set(secure, connection);
   moveTo(connection, secure, tick);
-  held.secured(connection);
   secure.once("end", () => clientEnded(book, connection));
   secure.once("close", () => forget(book, connection));
 }

@@ -17,10 +17,6 @@ import type { SendQueues } from "./send-queues.ts";
 export interface Held {
   /** A connection is open, and a stranger's for now. */
   opened(connection: Connection): void;
-  /** TLS has begun on a connection: its handshake is under way. */
-  tlsBegan(connection: Connection): void;
-  /** The handshake is done. */
-  secured(connection: Connection): void;
   /** Adds to what a stranger holds. Returns what gives it back. */
   hold(connection: Connection, response: Response, bytes: number): GiveBack;
   /** The same for an answer that lasts. */
@@ -69,11 +65,6 @@ function evict(holder: Holder, bytes: number): void {
   else destroy(holder);
 }
 
-/** A handshake that was begun waits for its client's next word. One whose word has come waits for us. */
-const isSilent = ({ wire }: Connection) => wire !== undefined && !wire.isHandshakeDone && wire.bytesWaiting === 0;
-
-/** Handshakes under way at once, of 66 KB each. As many are begun in a second. */
-const handshakesMax = 512;
 /** What strangers may have us hold, by estimate. */
 const strangersBytesMax = 4_194_304;
 /** What a connection leaves behind beside that. */
@@ -104,7 +95,6 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
   const fresh = createFresh<Holder>();
   const mayGoNow = (holder: Holder, bytes: number) => !fresh.has(holder) && mayGo(holder, bytes);
   const holdings = createHoldings<Holder>({ bytesMax: strangersBytesMax, mayGo: mayGoNow, evict });
-  const handshakes = createHoldings<Connection>({ bytesMax: handshakesMax, mayGo: isSilent, evict: destroy });
   /** Requests on connections of many that have brought no secret key, and what gives back what they hold. */
   const ofMany = new WeakMap<Request, () => void>();
 
@@ -162,8 +152,6 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
       // A proxy takes what it asks for, and resetting its connection would end the calls of many.
       if (!connection.isProxys) queues.opened(connection);
     },
-    tlsBegan: (connection) => handshakes.add(connection, connection.address, 1),
-    secured: (connection) => void handshakes.remove(connection, connection.address),
     hold,
     lasts(connection, response, bytes) {
       if (isOfMany(connection) && !ofMany.has(response.req)) return () => {};
@@ -180,12 +168,10 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, queues: Se
       left(connection);
     },
     gone(connection) {
-      handshakes.remove(connection, connection.address);
       const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
       leftBehind(holdings.remove(connection, connection.address) + (left(connection) ? bytes : 0));
     },
     makeRoom() {
-      handshakes.makeRoom();
       holdings.makeRoom();
       queues.tick();
     },

@@ -310,7 +310,6 @@ function secure(
     const wire = new Wire(socket, certificate.handshakeRecords, () => {
       wire.on("data", () => (current = its));
       startTls.call(server, wire);
-      connections.tlsBegan(its.socket);
     });
     const its = { socket, wire };
     wire.onHanded = () => connections.brought(its.socket);

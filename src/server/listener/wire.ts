@@ -18,6 +18,8 @@ const recordsAtOnce = 256;
 const recordHeadBytes = 5;
 const lengthAt = 3;
 const handshakeType = 22;
+/** What a client may say in a handshake, of which its first message is 16 KiB at most. */
+const handshakeBytesMax = 32_768;
 
 /** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
 const roomBytes = 16_384;
@@ -34,10 +36,12 @@ export class Wire extends Duplex {
   roomKept = 0;
   /** What has come of the latest record's head, and what is to come of its content. */
   #headBytes = 0;
+  #isOfHandshake = false;
+  #isSecured = false;
+  #handshakeBytes = 0;
   #contentBytesDue = 0;
   #isFull = false;
-  /** For how many the first record of a handshake counts, for which our key has to work, and the next one. */
-  readonly #firstHandshakeRecords: number;
+  /** For how many the next record of a handshake counts. For the first one our key has to work. */
   #handshakeRecords: number;
   /** Has TLS take the wire, until it does. */
   #begin: (() => void) | undefined;
@@ -51,7 +55,6 @@ export class Wire extends Duplex {
     // What was handed over and is not taken is the least there can be.
     super({ allowHalfOpen: socket.allowHalfOpen, readableHighWaterMark: 1 });
     this.socket = socket;
-    this.#firstHandshakeRecords = handshakeRecords;
     this.#handshakeRecords = handshakeRecords;
     this.#begin = begin;
     this.ahead = new Ahead(() => this.#stopReading());
@@ -78,6 +81,7 @@ export class Wire extends Duplex {
   }
 
   handshakeDone(): void {
+    this.#isSecured = true;
     this.ahead.end();
   }
 
@@ -162,6 +166,7 @@ export class Wire extends Duplex {
         return;
       }
       const end = this.#countTo(chunk, at);
+      if (this.destroyed) return;
       this.bytesRead += end - at;
       if (!this.push(end - at === chunk.length ? chunk : chunk.subarray(at, end))) this.#isFull = true;
       at = end;
@@ -184,20 +189,34 @@ export class Wire extends Duplex {
       if (this.#headBytes === 0) {
         if (records === recordsAtOnce) return at;
         records += 1;
-        this.records += byte === handshakeType ? this.#recordsOfHandshake() : 1;
+        this.#isOfHandshake = byte === handshakeType;
+        this.records += this.#isOfHandshake ? this.#recordsOfHandshake() : 1;
       }
       if (this.#headBytes >= lengthAt) this.#contentBytesDue = this.#contentBytesDue * 256 + byte;
       this.#headBytes += 1;
       at += 1;
+      if (this.#isOfHandshake && this.#headBytes === recordHeadBytes && this.#isTooMuchOfHandshake()) {
+        this.destroy();
+        return at;
+      }
     }
     return at;
   }
 
-  /** For how many a record of a handshake counts. Behind the first handshake each may begin another, for which our key has to work again. */
+  /** For how many a record of a handshake counts. */
   #recordsOfHandshake(): number {
-    const records = this.isHandshakeDone ? this.#firstHandshakeRecords : this.#handshakeRecords;
+    const records = this.#handshakeRecords;
     this.#handshakeRecords = recordsPerHandshake;
     return records;
+  }
+
+  /**
+   * OpenSSL keeps what has come of a message, up to the 128 KiB that it may have. Behind the handshake only one that begins
+   * another shows as such (TLS 1.2): no client needs that, and our key would have to work again.
+   */
+  #isTooMuchOfHandshake(): boolean {
+    this.#handshakeBytes += this.#contentBytesDue;
+    return this.#isSecured || this.#handshakeBytes > handshakeBytesMax;
   }
 
   override _read(): void {
