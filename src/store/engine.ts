@@ -48,8 +48,9 @@ export interface Engine {
   longRead<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 
   /**
-   * As `query`, for what calls ask for all the time. A value is `$1` of the statement. Gives what `make` makes of the rows, which may be remembered for as long as
-   * it is certain that nobody has written since. That nothing was found is not remembered: anybody may ask for what is not there.
+   * As `query`, for what calls ask for all the time. A value is `$1` of the statement. Gives what `make` makes of the rows,
+   * which may be remembered for as long as it is certain that nobody has written since. That nothing was found is not
+   * remembered: anybody may ask for what is not there.
    */
   recall<T>(
     statement: Statement,

@@ -1,6 +1,6 @@
 /** Calls that ask for the same read at once share one that was sent after all of them had come. */
 import { expect, test } from "vitest";
-import { SharedReads } from "../../src/store/postgres/shared-reads.ts";
+import { LookUps } from "../../src/store/postgres/look-ups.ts";
 
 /** A database of one value, whose answers come when the test says so, with what the value was when they were asked for. */
 function createDatabase() {
@@ -22,10 +22,18 @@ function createDatabase() {
   return database;
 }
 
+const statement = { name: "read", text: "" };
+
+/** What reads one thing for all who ask. */
+function readsBy(read: () => Promise<string>): () => Promise<string | undefined> {
+  const query = async <Row>() => [{ value: await read() }] as Row[];
+  const lookUps = new LookUps<{ readonly value: string }>({ query }, statement, statement);
+  return async () => (await lookUps.read("key"))[0]?.value;
+}
+
 test("those who come while a read is under way share the next, whatever that one answers", async () => {
   const database = createDatabase();
-  const reads = new SharedReads();
-  const ask = () => reads.read("key", database.read);
+  const ask = readsBy(database.read);
   const first = ask();
   database.value = "revoked";
   const later = Array.from({ length: 50 }, ask);
@@ -47,10 +55,15 @@ test("those who come while a read is under way share the next, whatever that one
 
 test("other things are read by themselves, and a read that fails fails only those who share it", async () => {
   const database = createDatabase();
-  const reads = new SharedReads();
-  const failed = reads.read("key", () => Promise.reject(new Error("gone")));
-  const other = reads.read("other", database.read);
-  const next = reads.read("key", database.read);
+  let isGone = true;
+  const ask = readsBy(() => {
+    if (!isGone) return database.read();
+    isGone = false;
+    return Promise.reject(new Error("gone"));
+  });
+  const failed = ask();
+  const other = readsBy(database.read)();
+  const next = ask();
   await expect(failed).rejects.toThrow("gone");
   await database.answer();
   await database.answer();

@@ -76,20 +76,12 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("watch"),
   },
   {
-    name: "an earlier read shared",
-    breaks: "a key that was revoked before a call lets it pass",
-    place: "src/store/postgres/shared-reads.ts#read",
-    text: `return shared.next as Promise<T>;`,
-    replacement: `return shared.underWay as Promise<T>;`,
-    suites: suite("shared-reads"),
-  },
-  {
     name: "a look-up joined after it was sent",
     breaks: "a key that was revoked before a call lets it pass",
     place: "src/store/postgres/look-ups.ts##begin",
     text: `this.#next = undefined;`,
     replacement: ``,
-    suites: suite("look-ups"),
+    suites: suite("shared-reads"),
   },
   {
     name: "given up for refused",

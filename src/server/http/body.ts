@@ -26,7 +26,6 @@ export function readBody(
   }
   return new Promise((resolve) => {
     const gathered = createGathered(bytesMax);
-    let bytes = 0;
     let isDone = false;
     const finish = (read: Uint8Array | Refusal | undefined) => {
       // Each further resolve of a promise costs more than the first.
@@ -42,9 +41,7 @@ export function readBody(
     };
     const onLate = () => giveUp("DEADLINE");
     const onData = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > bytesMax) giveUp("BODY_TOO_LARGE");
-      else gathered.add(chunk);
+      if (!gathered.add(chunk)) giveUp("BODY_TOO_LARGE");
     };
     const onGone = () => finish(undefined);
     deadlines.begin(onLate);
@@ -61,13 +58,14 @@ const nothing = new Uint8Array();
 
 /**
  * What has come of a body, in bytes of its own. A piece may be of one byte, and is a view of all that was read with it: to
- * keep the pieces of an unfinished body would be to keep 64 KiB for each.
+ * keep the pieces of an unfinished body would be to keep 64 KiB for each. `add` is false for what does not fit.
  */
-function createGathered(bytesMax: number): { add(piece: Uint8Array): void; bytes(): Uint8Array } {
+function createGathered(bytesMax: number): { add(piece: Uint8Array): boolean; bytes(): Uint8Array } {
   let room = nothing;
   let length = 0;
   return {
     add(piece) {
+      if (length + piece.length > bytesMax) return false;
       if (length + piece.length > room.length) {
         const larger = new Uint8Array(Math.min(bytesMax, Math.max(length + piece.length, 2 * room.length)));
         larger.set(room.subarray(0, length));
@@ -75,6 +73,7 @@ function createGathered(bytesMax: number): { add(piece: Uint8Array): void; bytes
       }
       room.set(piece, length);
       length += piece.length;
+      return true;
     },
     bytes: () => room.subarray(0, length),
   };

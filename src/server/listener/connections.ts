@@ -12,7 +12,7 @@
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
-import { constants, type ServerHttp2Session } from "node:http2";
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
@@ -152,8 +152,8 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (connection === undefined) return;
       const { isProxys, hasBroughtKey } = connection;
       const stream = "stream" in request && !request.stream.endAfterHeaders ? request.stream : undefined;
-      const onFlood = () => (isProxys ? stream?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM) : cut(connection));
-      if (stream !== undefined && (isProxys || !hasBroughtKey)) takePieces(connection, stream, onFlood);
+      if (stream !== undefined && (isProxys || !hasBroughtKey))
+        takePieces(connection, stream, flooded.bind(undefined, connection, stream));
       if (hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
       const isUntold = "stream" in request && connection.wire === undefined;
@@ -187,6 +187,12 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       return bySocket.size;
     },
   };
+}
+
+/** Ends what has come in too many pieces: a proxy's connection carries calls of many. */
+function flooded(connection: Connection, stream: ServerHttp2Stream): void {
+  if (connection.isProxys) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else cut(connection);
 }
 
 /** Charges a connection for what it has brought, and cuts it where that was too much. */

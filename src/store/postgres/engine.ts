@@ -21,7 +21,6 @@ import type { Connections } from "./connections.ts";
 import { loadPhones } from "./load.ts";
 import type { LongReads } from "./long-reads.ts";
 import { LookUps } from "./look-ups.ts";
-import { SharedReads } from "./shared-reads.ts";
 import { finding, statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { runSteps } from "./steps.ts";
@@ -60,9 +59,8 @@ export class PostgresEngine implements Engine {
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;
-  readonly #sharedReads = new SharedReads();
   readonly #listedOrigins: LookUps;
-  /** What is recalled by a value, by the name of its statement. */
+  /** By the name of the statement that is recalled. */
   readonly #recalled = new Map<string, LookUps<never>>();
   readonly #ownName: string;
   readonly #watch: PostgresEngineParts["watch"];
@@ -109,15 +107,12 @@ export class PostgresEngine implements Engine {
     value: string | undefined,
     make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined> {
-    if (value === undefined) {
-      return make(await this.#sharedReads.read(statement.name, () => this.query<never>(statement, [])));
-    }
     let together = this.#recalled.get(statement.name);
     if (together === undefined) {
       together = new LookUps(this.#connections, readForEach(statement), statement);
       this.#recalled.set(statement.name, together);
     }
-    return make(await together.read(value));
+    return make(await together.read(...(value === undefined ? [] : [value])));
   }
 
   async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixRecord | undefined> {
