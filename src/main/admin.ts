@@ -110,7 +110,7 @@ function createHandler(
     noteRefused: (id, at) => store.registry.refuseAdminKey(id, at),
     failureLimit: config.authFailureLimit,
     isShared: ({ text }) => ownAddressOf(text) === undefined,
-    onFault: faults.onFault.bind(undefined, "admin-keys"),
+    onFault: faults.onFault("admin-keys"),
   });
   const isActive = async (tenant: string) => {
     await tenants.refresh();
@@ -148,7 +148,7 @@ function createHandler(
       if (call.caller !== undefined || log.takeLine()) telemetry.call(call, status, durationMs);
     },
     onTurnedAway: log.add,
-    onFault: faults.onFault,
+    onFault: (where, error) => faults.onFault(where)(error),
   });
   return {
     handler,

@@ -101,7 +101,7 @@ export function createCalls(
     ownKeys,
     failureLimit: config.authFailureLimit,
     isShared: ({ text }) => ownAddressOf(text) === undefined,
-    onFault: faults.onFault.bind(undefined, "api-keys"),
+    onFault: faults.onFault("api-keys"),
   });
   const authorize = createAuthorize({
     authenticate,
@@ -112,7 +112,7 @@ export function createCalls(
     warn: telemetry.warning,
   });
   const perform = createPerform({
-    verifications: createActs(base, worker, faults.onFault.bind(undefined, "bot-check")),
+    verifications: createActs(base, worker, faults.onFault("bot-check")),
     byMessage: authorize.byMessage,
     onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
   });
@@ -126,7 +126,7 @@ export function createCalls(
     wasValid,
     onAuthenticated: connections.authenticated,
     pages(shared) {
-      const ofOpenRpcs = { ...options.openRpcs, onFault: faults.onFault.bind(undefined, "open-rpcs") };
+      const ofOpenRpcs = { ...options.openRpcs, onFault: faults.onFault("open-rpcs") };
       const openRpcs = createOpenRpcs(ofOpenRpcs, shared);
       const ofSite = createPages(pages, shared, connections.untilRoom);
       return (...asked) => openRpcs(...asked) ?? ofSite(...asked);
@@ -137,7 +137,7 @@ export function createCalls(
     deadlineMs,
     callsMax,
     traced: tracing.call,
-    onFault: (error) => faults.onFault("gateway", error),
+    onFault: faults.onFault("gateway"),
   });
   return {
     gateway,

@@ -107,11 +107,11 @@ export function createTurnedAwayLines({ system, telemetry }: Pick<Base, "system"
 
 /** The log lines of faults that anybody's request can meet, bounded as those are: all do while the database is away. */
 export function createFaultLines(base: Pick<Base, "system" | "telemetry">): {
-  readonly onFault: (where: string, error: unknown) => void;
+  readonly onFault: (where: string) => (error: unknown) => void;
   readonly end: () => void;
 } {
   const { takeLine, end } = createTurnedAwayLines(base);
-  const onFault = (where: string, error: unknown) => {
+  const onFault = (where: string) => (error: unknown) => {
     if (takeLine()) base.telemetry.fault(where, error);
   };
   return { onFault, end };

@@ -19,11 +19,12 @@ function pass(ms: number): void {
 /** Batches on connections whose transactions end when the test says so. */
 function createBatches(roundTripMs: number) {
   const ends: (() => void)[] = [];
+  const unit = { countedUp() {}, decided: [] };
   const connections = {
     roundTripMs: () => roundTripMs,
     transact: () =>
       new Promise((resolve) =>
-        ends.push(() => resolve({ done: Array.from({ length: 2 }, () => ({ ok: true, value: "done" })), decided: [] })),
+        ends.push(() => resolve({ unit, outcomes: Array.from({ length: 2 }, () => ({ ok: true, value: "done" })) })),
       ),
   } as unknown as Connections;
   const clock = { now: () => 0, heard: () => {} };

@@ -15,14 +15,16 @@ export function isOwed(response: Response): boolean {
 
 /** How many of these answers are ours to give. */
 export function owed(answers: ReadonlySet<Response>): number {
-  let count = 0;
-  for (const answer of answers) if (isOwed(answer)) count += 1;
-  return count;
+  return countOf(answers, isOwed);
 }
 
 /** How many of these answers were given in full, and are there because nobody takes them. */
 export function untaken(answers: ReadonlySet<Response>): number {
+  return countOf(answers, ({ writableEnded }) => writableEnded);
+}
+
+function countOf(answers: ReadonlySet<Response>, has: (answer: Response) => boolean): number {
   let count = 0;
-  for (const answer of answers) if (answer.writableEnded) count += 1;
+  for (const answer of answers) if (has(answer)) count += 1;
   return count;
 }

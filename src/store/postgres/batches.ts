@@ -162,24 +162,15 @@ export class Batches {
 
   async #perform(batch: readonly Waiting[], lots: Lots): Promise<void> {
     const began = this.#meter?.begin() ?? 0;
-    let loaded: PostgresUnitOfWork | undefined;
+    let written: { readonly unit: PostgresUnitOfWork; readonly outcomes: readonly Outcome<unknown>[] };
     try {
-      const { done: outcomes, decided } = await this.#connections.transact(async (transaction) => {
+      written = await this.#connections.transact(async (transaction) => {
         const acts = batch.map(({ act }) => act);
         const unit = await load(transaction, this.#clock, acts, lots);
-        loaded = unit;
-        const done = acts.map((act) => performed(act, unit));
+        const outcomes = acts.map((act) => performed(act, unit));
         write(transaction, unit);
-        return { done, decided: unit.decided };
+        return { unit, outcomes };
       }, beginByKey);
-      this.#meter?.end({ began, acts: batch.length, isDurable: true });
-      loaded?.countedUp();
-      decided.forEach(this.#onPrefix);
-      for (const [i, { resolve, reject }] of batch.entries()) {
-        const outcome = outcomes[i];
-        if (outcome?.ok === true) resolve(outcome.value);
-        else reject(outcome?.error);
-      }
     } catch (error) {
       const isOutdated = error instanceof DayTurned || isLotTaken(error);
       // Whether a lot that may have been used was used is not known either.
@@ -193,7 +184,17 @@ export class Batches {
         const why = error instanceof HalfDone ? error.why : error;
         for (const { reject } of batch) reject(why);
       }
+      return;
     }
+    this.#meter?.end({ began, acts: batch.length, isDurable: true });
+    const { unit, outcomes } = written;
+    unit.countedUp();
+    for (const [i, { resolve, reject }] of batch.entries()) {
+      const outcome = outcomes[i];
+      if (outcome?.ok === true) resolve(outcome.value);
+      else reject(outcome?.error);
+    }
+    unit.decided.forEach(this.#onPrefix);
   }
 }
 
