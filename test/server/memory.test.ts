@@ -12,6 +12,7 @@ import {
   shortHeaders,
   unfinished,
   unfinishedChecks,
+  unknownFields,
   windowless,
   windowlessLong,
 } from "../support/clients/attacks.ts";
@@ -22,6 +23,7 @@ measure([
   bytewiseChunks(450),
   bytewisePieces(4),
   shortHeaders(560),
+  unknownFields(7),
   ...sampled(
     [
       unfinishedChecks(1_500),

@@ -11,7 +11,6 @@ import {
   type ContextKey,
   type HandlerContext,
 } from "@connectrpc/connect";
-import { compressionGzip } from "@connectrpc/connect-node";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { AdminService } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { inOnePiece } from "../http/body.ts";
@@ -19,7 +18,7 @@ import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { gather, type Sendable } from "../http/response.ts";
 import { requestRefNamed } from "../../otp/verification/verification.ts";
 import type { Request } from "../listener/exchange.ts";
-import { decode, encodedBy, jsonOptions, undecodableQuery, unlikeProtocol } from "../rpc/decoding.ts";
+import { codecOptions, decode, encodedBy, undecodableQuery, unlikeProtocol } from "../rpc/decoding.ts";
 import { codeSaid } from "../rpc/errors.ts";
 import { refusalOfFault } from "../rpc/faults.ts";
 import { asText, emptyBody, streamedAsText, unwrap } from "../rpc/frames.ts";
@@ -84,11 +83,7 @@ export function createAdminRpcs(
       return [[localName, methodKind === "unary" ? answering(handler) : streaming(handler)]];
     }),
   );
-  const router = createConnectRouter({
-    acceptCompression: [compressionGzip],
-    readMaxBytes: messageBytesMax,
-    jsonOptions,
-  }).service(AdminService, implementations);
+  const router = createConnectRouter(codecOptions(messageBytesMax)).service(AdminService, implementations);
 
   return {
     handlers: router.handlers,

@@ -13,7 +13,6 @@ import {
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
-import { compressionGzip } from "@connectrpc/connect-node";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { Refusal, Result } from "../../otp/reason.ts";
@@ -23,10 +22,10 @@ import { gather, type Sendable } from "../http/response.ts";
 import type { Request } from "../listener/exchange.ts";
 import type { Call } from "./call.ts";
 import {
+  codecOptions,
   createJsonWriter,
   decode,
   encodedBy,
-  jsonOptions,
   undecodableQuery,
   unlikeProtocol,
   type Fields,
@@ -74,11 +73,10 @@ const neverAborted = { aborted: false, addEventListener() {}, removeEventListene
 /** `messageBytesMax` is the most that a message may have, headers and envelopes apart. */
 export function createCodecs(perform: Perform, messageBytesMax: number): Codecs {
   const implementations = OtpService.methods.map(({ localName }) => [localName, connectImplementation(perform)]);
-  const { handlers } = createConnectRouter({
-    acceptCompression: [compressionGzip],
-    readMaxBytes: messageBytesMax,
-    jsonOptions,
-  }).service(OtpService, Object.fromEntries(implementations) as ServiceImpl<typeof OtpService>);
+  const { handlers } = createConnectRouter(codecOptions(messageBytesMax)).service(
+    OtpService,
+    Object.fromEntries(implementations) as ServiceImpl<typeof OtpService>,
+  );
 
   return {
     handlers,

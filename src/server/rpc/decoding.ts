@@ -16,6 +16,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { compressionGzip } from "@connectrpc/connect-node";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import { unknownEncoding } from "./frames.ts";
 
@@ -30,6 +31,14 @@ export const jsonOptions = {
   textDecoder: strictText,
 };
 
+/** What is known of a message alone: the object that protobuf keeps for an unknown field takes a hundred times its bytes. */
+const binaryOptions = { readUnknownFields: false };
+
+/** How Connect reads and writes messages, of `messageBytesMax` at most. */
+export function codecOptions(messageBytesMax: number) {
+  return { acceptCompression: [compressionGzip], readMaxBytes: messageBytesMax, jsonOptions, binaryOptions };
+}
+
 /** How a message is written. */
 export type Encoded = "json" | "binary";
 
@@ -41,7 +50,7 @@ export function encodedBy(mediaType: string): Encoded {
 export function decode(method: DescMethod, encoded: Encoded, message: Uint8Array): Result<MessageShape<DescMessage>> {
   const { input } = method;
   try {
-    if (encoded === "binary") return ok(fromBinary(input, message));
+    if (encoded === "binary") return ok(fromBinary(input, message, binaryOptions));
     const text = strictText.decode(message);
     return ok(readPlain(input, text) ?? fromJsonString(input, text, jsonOptions));
   } catch {

@@ -13,17 +13,13 @@ import {
   type ConnectRouter,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import {
-  compressionGzip,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from "@connectrpc/connect-node";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { constants } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
 import { connectionOf, type Request, type Response } from "../listener/exchange.ts";
 import { createBudget, type BudgetLimits } from "./budget.ts";
-import { decode, encodedBy, jsonOptions } from "./decoding.ts";
+import { codecOptions, decode, encodedBy } from "./decoding.ts";
 import { createDoor } from "./door.ts";
 import { refuseForNow } from "./faults.ts";
 import type { Pages, Shared } from "./gateway.ts";
@@ -83,9 +79,7 @@ export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "t
     bidi_streaming: createBudget(budgets.bidi_streaming),
   };
   const rpcs = createConnectRouter({
-    acceptCompression: [compressionGzip],
-    readMaxBytes: messageBytesMax,
-    jsonOptions,
+    ...codecOptions(messageBytesMax),
     requestGate({ values }) {
       if (values.get(isRefused)) throw new ConnectError("too many such calls at once", Code.ResourceExhausted);
     },

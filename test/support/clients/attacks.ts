@@ -105,6 +105,21 @@ export const bytewisePieces = (connections: number): Attack => {
   };
 };
 
+/** Health watches whose message is of nothing but fields that nobody knows, as many as fit: a watch has it for as long as it lasts. */
+export const unknownFields = (connections: number): Attack => {
+  const fields = Buffer.from("1000".repeat(2_040), "hex");
+  const open = stream("/grpc.health.v1.Health/Watch", flag.endHeaders, check);
+  const message = Buffer.concat([Buffer.from([0, 0, 0, fields.length >> 8, fields.length & 0xff]), fields]);
+  return {
+    name: `${connections} connections of 15 health watches of 2,040 unknown fields`,
+    bytes: streams([], 15, (_, i) =>
+      Buffer.concat([open(_, i), frame(frameType.data, flag.endStream, 2 * i + 1, message)]),
+    ),
+    connections,
+    reads: true,
+  };
+};
+
 /** Health checks without an end, of as many short headers as fit. */
 export const shortHeaders = (connections: number): Attack => ({
   name: `${connections} connections of a health check of 700 short headers, without an end`,
