@@ -63,7 +63,7 @@ export function guarded(
     isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
     async send(sms, signal, onStatus) {
       const recipient = digest("recipient", sms.to).toString("base64");
-      const pauseMs = pauses.leftFor(recipient, now());
+      const pauseMs = pauses.take(recipient, now());
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
       // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
       if (policy.state === CircuitState.HalfOpen) return broken;
@@ -135,8 +135,8 @@ function isFailure(result: unknown): boolean {
 // ---- pauses ----------------------------------------------------------------------------------------------------------
 
 interface Pauses {
-  /** How long a recipient is to wait still, in milliseconds; 0 or less for not at all. */
-  leftFor(recipient: string, now: number): number;
+  /** How long a message to a recipient is to wait still, in milliseconds; 0 or less for one that goes, by which a pause may be tried. */
+  take(recipient: string, now: number): number;
   /** Notes how a call ended. */
   note(recipient: string, outcome: SendOutcome, now: number): void;
 }
@@ -147,16 +147,22 @@ export const recipientsOfAccount = 3;
 export const recipientsMax = 1_000;
 /** The longest pause that a provider may ask for. */
 const pauseMsMax = 60_000;
+/** How often a pause that nobody has asked for in so many words is tried, and how long its other messages are put off at a time. */
+const tryEveryMs = 1_000;
+const putOffMsMax = 5_000;
 
 /**
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
- * recipients have been throttled and no message was taken in between: then the account waits. Otherwise whoever sends
- * to one number until it is throttled would hold everybody's messages, a minute at a time. A recipient is kept as a
- * digest of the number, for a pause, a minute at most.
+ * recipients have been throttled and no message was taken in between: then the account seems to be meant, and waits. A message
+ * to another number tries that at once and each second, and once one is taken all others may go. Otherwise whoever sends to
+ * three numbers until they are throttled would hold everybody's messages, a minute at a time. A recipient is kept as
+ * a digest of the number, for a pause, a minute at most.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
+  let isSupposed = false;
+  let triedMs = -tryEveryMs;
   const untilMs = new Map<string, number>();
   /** Recipients that were throttled since a call was last taken. */
   let inVain = new Set<string>();
@@ -169,17 +175,28 @@ export function createPauses(): Pauses {
   }
 
   return {
-    leftFor: (recipient, now) => Math.max(allUntilMs, untilMs.get(recipient) ?? 0) - now,
+    take(recipient, now) {
+      const leftMs = (untilMs.get(recipient) ?? 0) - now;
+      const leftOfAllMs = allUntilMs - now;
+      if (leftMs > 0 || leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
+      if (now - triedMs < tryEveryMs) return Math.min(leftOfAllMs, putOffMsMax);
+      triedMs = now;
+      return 0;
+    },
     note(recipient, outcome, now) {
-      if (outcome.kind === "accepted") inVain = new Set();
+      if (outcome.kind === "accepted") {
+        inVain = new Set();
+        if (isSupposed) allUntilMs = 0;
+      }
       if (outcome.kind !== "throttled" || outcome.retryAfterMs === undefined) return;
       const until = now + Math.min(outcome.retryAfterMs, pauseMsMax);
       if (outcome.of === undefined) inVain.add(recipient);
       if (outcome.of === "account" || inVain.size >= recipientsOfAccount) {
         allUntilMs = until;
+        isSupposed = outcome.of !== "account";
         inVain = new Set();
-        return;
       }
+      if (outcome.of === "account") return;
       untilMs.delete(recipient);
       untilMs.set(recipient, until);
       forget(now);

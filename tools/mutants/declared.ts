@@ -72,6 +72,14 @@ export const declaredMutants: readonly Mutant[] = [
     suites: ["test/delivery/provider/breaker.test.ts"],
   },
   {
+    name: "three numbers' throttle",
+    breaks: "whoever has three numbers of his own throttled holds everybody's messages for a minute",
+    place: "src/delivery/breaker.ts#createPauses",
+    text: `isSupposed = outcome.of !== "account"`,
+    replacement: `isSupposed = false`,
+    suites: ["test/delivery/provider/breaker.test.ts"],
+  },
+  {
     name: "old report taken",
     breaks: "a report that was overheard can be played again for ever",
     place: `${http}/signature.ts#whyUnsigned`,

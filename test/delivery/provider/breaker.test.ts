@@ -274,12 +274,31 @@ describe("a provider that asks to wait and does not say with what", () => {
     const { network, send, sendAll } = createGuarded();
     await sendAll(throttled, recipientsOfAccount - 1);
     expect(await send()).toEqual(taken);
-    await sendAll(throttled, recipientsOfAccount);
+    await sendAll(throttled, recipientsOfAccount + 1);
     const before = network.received.length;
     expect(await send()).toMatchObject(paused);
     vi.setSystemTime(Date.now() + 60_000);
     expect(await send()).toEqual(taken);
     expect(network.received).toHaveLength(before + 1);
+  });
+
+  test("is tried with another number each second meanwhile, and with all once it takes one", async () => {
+    const { network, send, sendTo } = createGuarded();
+    for (let i = 0; i <= recipientsOfAccount; i += 1) {
+      network.script.push(throttled);
+      await sendTo(odd(i));
+    }
+    expect(network.received).toHaveLength(recipientsOfAccount + 1);
+    expect([await send(), await sendTo(odd(0))]).toMatchObject([
+      { ...paused, retryAfterMs: 5_000 },
+      { ...paused, retryAfterMs: 60_000 },
+    ]);
+    vi.setSystemTime(Date.now() + 999);
+    expect(await send()).toMatchObject(paused);
+    vi.setSystemTime(Date.now() + 1);
+    expect(await sendTo(odd(0))).toMatchObject(paused);
+    expect([await send(), await send()]).toEqual([taken, taken]);
+    expect(await sendTo(odd(0))).toMatchObject({ ...paused, retryAfterMs: 59_000 });
   });
 
   test("that says it is one number's is never taken to mean everything", async () => {
@@ -295,6 +314,6 @@ describe("a provider that asks to wait and does not say with what", () => {
     const pauses = createPauses();
     const of = (i: number) => `recipient ${i}`;
     for (let i = 0; i <= recipientsMax; i++) pauses.note(of(i), { ...throttled, of: "recipient" }, 0);
-    expect([0, 1, recipientsMax].map((i) => pauses.leftFor(of(i), 0) > 0)).toEqual([false, true, true]);
+    expect([0, 1, recipientsMax].map((i) => pauses.take(of(i), 0) > 0)).toEqual([false, true, true]);
   });
 });
