@@ -79,21 +79,24 @@ export function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) 
   const log = createTurnedAwayLines(base);
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
-      const { caller, reached, refusal } = call;
+      const { caller, reached, refusal, isReplayed } = call;
       // One of which anybody could make any number: without a valid key, or a page's that was not let in.
       const isAnybodys = caller === undefined || (isPublishable(caller.kind) && !reached);
-      if (!isAnybodys || log.takeLine()) telemetry.call(call, status, durationMs);
+      const isTold = !isAnybodys || log.takeLine();
+      if (isTold) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
-      if (activities.watchers > 0) tellers.refused(call);
-      if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
+      if (isTold && activities.watchers > 0) tellers.refused(call);
+      // What is only repeated has not come about again.
+      const isCounted = !isReplayed && !(caller && isTest(caller.kind));
+      if (refusal !== undefined && isCounted) countRefusal(caller?.tenant, refusal.reason);
     },
     onTurnedAway(request) {
       log.add(request);
       metrics?.turnedAway(request.reason);
       countRefusal(undefined, request.reason);
     },
-    onNoRoom(rpc) {
-      metrics?.turnedAway("STORE_UNAVAILABLE", rpc);
+    onNoRoom(rpc, isKnown) {
+      metrics?.turnedAway("STORE_UNAVAILABLE", { rpc, isKnown });
       countRefusal(undefined, "STORE_UNAVAILABLE");
     },
   };

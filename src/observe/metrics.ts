@@ -19,7 +19,7 @@ import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { attackMetrics, type AttackMetrics } from "./attack-metrics.ts";
 import { createConversions } from "./conversions.ts";
-import { callOutcomeOf, callOutcomes, isOurs, type FinishedCall } from "./outcome.ts";
+import { callOutcomeOf, callOutcomes, isAnybodysToBreakOff, isOurs, type FinishedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
 /** A provider of a channel, whose breaker can be asked. */
@@ -44,8 +44,8 @@ export interface MetricsOptions {
 
 export interface Metrics extends AttackMetrics {
   call(call: FinishedCall & { readonly rpc: string }, durationMs: number): void;
-  /** A request was refused before it became a call. */
-  turnedAway(reason: Reason, rpc?: string): void;
+  /** A request was refused before it became a call; `of` is the call that there was no room for, known by its secret key or not. */
+  turnedAway(reason: Reason, of?: { readonly rpc: string; readonly isKnown: boolean }): void;
   /** A message is owed and committed. */
   sent(job: Job): void;
   verifyDecided(decided: VerifyResult, tenant: string): void;
@@ -160,14 +160,15 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
       const { rpc, refusal } = call;
       const outcome = callOutcomeOf(call);
       calls(rpc, outcome).add();
-      // The client left: the duration is not that of an answer.
-      if (outcome === "canceled") return;
+      // The duration is not that of an answer.
+      if (outcome === "canceled" || isAnybodysToBreakOff(call)) return;
       callSeconds(rpc).observe(durationMs / 1_000);
       if (refusal !== undefined) refusals(rpc, refusal.reason).add();
     },
-    turnedAway(reason, rpc) {
-      if (rpc !== undefined) calls(rpc, callOutcomeOf({ refusal: { reason } })).add();
-      refusals(rpc ?? "none", reason).add();
+    turnedAway(reason, of) {
+      // Strangers who come in crowds have room for few of themselves.
+      if (of !== undefined) calls(of.rpc, of.isKnown ? callOutcomeOf({ refusal: { reason } }) : "refused").add();
+      refusals(of?.rpc ?? "none", reason).add();
     },
   };
 }

@@ -1,11 +1,12 @@
 /**
  * What a call came to, for service levels, alerts and traces; above all, whose fault a refusal was.
  */
+import { isPublishable, type ApiKey } from "../otp/keys/api-key.ts";
 import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 
 /**
  * `failed` is our fault; `refused` was to be expected of what was asked; `canceled` is nobody's fault: the client left
- * before there was an answer.
+ * before there was an answer. What anybody can have happen, without a key or with a page's, is expected.
  */
 export const callOutcomes = ["ok", "refused", "failed", "canceled"] as const;
 export type CallOutcome = (typeof callOutcomes)[number];
@@ -14,13 +15,22 @@ export type CallOutcome = (typeof callOutcomes)[number];
 export interface FinishedCall {
   readonly refusal?: Pick<Refusal, "reason" | "code" | "isOurFault">;
   readonly isCanceled?: boolean;
+  readonly isClientLate?: boolean;
+  readonly caller?: Pick<ApiKey, "kind">;
 }
 
 /** Pure. */
-export function callOutcomeOf({ refusal, isCanceled }: FinishedCall): CallOutcome {
+export function callOutcomeOf(call: FinishedCall): CallOutcome {
+  const { refusal, isCanceled } = call;
   if (refusal === undefined) return "ok";
+  if (isAnybodysToBreakOff(call)) return "refused";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
+}
+
+/** Whether a call was broken off by its client, and anybody could have done that: without a valid key, or with a page's. Pure. */
+export function isAnybodysToBreakOff({ isCanceled, isClientLate, caller }: FinishedCall): boolean {
+  return (isCanceled === true || isClientLate === true) && (caller === undefined || isPublishable(caller.kind));
 }
 
 /** The server's own faults are those that it answers with UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL. Pure. */

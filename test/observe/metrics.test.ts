@@ -2,12 +2,14 @@
  * What /metrics says after a scenario of known calls over real sockets: every family moves when it should, and only then.
  */
 import { connect, type Socket } from "node:net";
+import { text as readText } from "node:stream/consumers";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
-import { callOutcomeOf } from "../../src/observe/outcome.ts";
+import { callOutcomeOf, callOutcomes } from "../../src/observe/outcome.ts";
+import type { KeyKind } from "../../src/otp/keys/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
 import type { Job } from "../../src/store/store.ts";
@@ -75,6 +77,8 @@ beforeAll(async () => {
   await rest.call(world.url, "VerifyOtp", { request_id: staged.id, code: "123456" }, { key: testKey });
   after = await scrape(world.url);
 });
+// Within a second only so many scrapes are fresh.
+beforeEach(() => world.system.advance(1_000));
 afterAll(() => world.stop());
 
 /** How much the series of a family grew, by the labels that it grew under. */
@@ -209,7 +213,7 @@ test("a call that found no room has failed, and what led nowhere was no call", a
     store: () => ({ ...nobody.store(), readOutbox }),
     rpcs: ["SendOtp"],
   });
-  metrics.turnedAway("STORE_UNAVAILABLE", "SendOtp");
+  metrics.turnedAway("STORE_UNAVAILABLE", { rpc: "SendOtp", isKnown: true });
   metrics.turnedAway("ROUTE_NOT_FOUND");
   const { value, samples } = parseExposition((await metrics.render()).body);
   expect(value("otp_calls_total", { rpc: "SendOtp", outcome: "failed" })).toBe(1);
@@ -251,6 +255,58 @@ test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERN
   expect(new Set(failed.map(codeOf))).toEqual(new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]));
   expect(callOutcomeOf({})).toBe("ok");
   expect(callOutcomeOf({ refusal: { reason: "CHALLENGE_FAILED", isOurFault: true } })).toBe("failed");
+});
+
+test("what anybody breaks off is neither our fault nor that of callers who leave", () => {
+  const late = { refusal: { reason: "DEADLINE" }, isClientLate: true } as const;
+  const left = { refusal: { reason: "DEADLINE" }, isCanceled: true } as const;
+  const by = (kind: KeyKind | undefined) =>
+    [late, left].map((call) => callOutcomeOf({ ...call, ...(kind === undefined ? {} : { caller: { kind } }) }));
+  expect([by("pub"), by("pubtest"), by(undefined)]).toEqual(Array.from({ length: 3 }, () => ["refused", "refused"]));
+  expect([by("live"), by("test")]).toEqual(Array.from({ length: 2 }, () => ["failed", "canceled"]));
+  // Our own deadline, and our own fault.
+  for (const reason of ["DEADLINE", "INTERNAL"] as const) {
+    expect(callOutcomeOf({ refusal: { reason }, caller: { kind: "pub" } })).toBe("failed");
+  }
+});
+
+test("a page's own deadlines and half-closed connections spend no error budget, and are no callers who leave", async () => {
+  const { text } = await world.makeKey({ kind: "pub", origins: ["https://shop.example"] });
+  const counts = async () => {
+    const { value } = await scrape(world.url);
+    return callOutcomes.map((outcome) => value("otp_calls_total", { rpc: "VerifyOtp", outcome }) ?? 0);
+  };
+  const earlier = await counts();
+  const headers = { authorization: `Bearer ${text}`, origin: "https://shop.example" };
+  const body = JSON.stringify({ request_id: "A".repeat(22), code: "123456" });
+  const late = await fetch(`${world.url}/otp.v1.OtpService/VerifyOtp`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json", "connect-timeout-ms": "0" },
+    body,
+  });
+  expect(await late.json()).toMatchObject({ code: "deadline_exceeded" });
+  const { hostname, host, port } = new URL(world.url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  socket.end(
+    `POST /v1/otp/verify HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${headers.authorization}\r\nOrigin: ${headers.origin}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  expect(await readText(socket)).toContain("REQUEST_NOT_FOUND");
+  const grown = (await counts()).map((count, i) => count - Number(earlier[i]));
+  expect(Object.fromEntries(callOutcomes.map((outcome, i) => [outcome, grown[i]]))).toEqual({
+    ok: 0,
+    refused: 2,
+    failed: 0,
+    canceled: 0,
+  });
+});
+
+test("a crowd of unknown keys that finds no room has not failed", async () => {
+  const metrics = createMetrics({ ...nobody, rpcs: ["SendOtp"] });
+  metrics.turnedAway("STORE_UNAVAILABLE", { rpc: "SendOtp", isKnown: false });
+  const { value } = parseExposition((await metrics.render()).body);
+  expect(callOutcomes.map((outcome) => value("otp_calls_total", { rpc: "SendOtp", outcome }))).toEqual([0, 1, 0, 0]);
+  expect(value("otp_refusals_total", { rpc: "SendOtp", reason: "STORE_UNAVAILABLE" })).toBe(1);
 });
 
 /** A send on a connection of its own, whose answer is not read yet. */

@@ -35,6 +35,8 @@ export interface Call {
   refusal?: Refusal;
   /** True where the client left before there was an answer. */
   isCanceled?: boolean;
+  /** True where the client was late: the deadline that it set was over, or its body was not there in time. */
+  isClientLate?: boolean;
 }
 
 /** What the id of a call is made of, or of what was to be one: 12 characters that nobody has had before. */

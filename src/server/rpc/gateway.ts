@@ -63,8 +63,8 @@ export interface GatewayOptions {
   readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
   /** Gets a request that was refused before it became a call, for logs and metrics. */
   readonly onTurnedAway?: (request: TurnedAway) => void;
-  /** Runs for each call for which there was no room, with its RPC. */
-  readonly onNoRoom?: (rpc: string) => void;
+  /** Runs for each call for which there was no room, with its RPC, and whether its secret key was valid lately. */
+  readonly onNoRoom?: (rpc: string, isKnown: boolean) => void;
   /** Gets a fault of the gateway's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -199,7 +199,7 @@ async function refuseKeyless(way: Way, request: Request, response: Response, rou
 }
 
 async function refuseForWantOfRoom(way: Way, request: Request, response: Response, routed: Routed): Promise<void> {
-  way.options.onNoRoom?.(routed.handler.method.name);
+  way.options.onNoRoom?.(routed.handler.method.name, way.options.wasValid(request.headers.authorization));
   await way.refuseShortly(request, response, routed, refuseForNow("STORE_UNAVAILABLE"));
 }
 
@@ -301,13 +301,23 @@ async function perform(
   if (routed.body === undefined && request.method !== "GET") {
     const read = await readWithoutPlace(way, request, entry, routed.bytesMax);
     if (read === undefined) return undefined;
-    if (!(read instanceof Uint8Array)) return refuseOn(routed, call, read);
+    if (!(read instanceof Uint8Array)) {
+      call.isClientLate = read.reason === "DEADLINE";
+      return refuseOn(routed, call, read);
+    }
     body = isGrpcWebText(routed.type) ? (fromText(read) ?? notText) : read;
   }
   const onLate = () => giveUp(call, "the deadline has passed");
   const timeoutMs = timeoutMsOf(request, routed.surface, deadlineMs);
-  if (timeoutMs < 1) return refuseOn(routed, call, noTime);
-  const timer = timeoutMs < deadlineMs ? setTimeout(onLate, timeoutMs) : undefined;
+  const onOwnDeadline = () => {
+    call.isClientLate = true;
+    onLate();
+  };
+  if (timeoutMs < 1) {
+    call.isClientLate = true;
+    return refuseOn(routed, call, noTime);
+  }
+  const timer = timeoutMs < deadlineMs ? setTimeout(onOwnDeadline, timeoutMs) : undefined;
   if (timer === undefined) way.deadlines.begin(onLate);
   try {
     return await codecs.answer(call, routed, request, body);

@@ -152,6 +152,18 @@ test("who watches some kinds, a country or a tenant is told of those alone, and 
   expect(codes[1]).toEqual(codes[0]);
 });
 
+test("a page's key that is refused again and again leaves others their part of what is told", async () => {
+  world.system.advance(2_000);
+  const { text } = await world.makeKey({ kind: "pub", origins: ["https://shop.example"] });
+  const watcher = await watching(client, { kinds: ["refused", "send"] });
+  for (let i = 0; i < 40; i++)
+    expect(await call("GetOtp", { request_id: "A".repeat(22) }, text)).toMatchObject({ reason: "ORIGIN_NOT_ALLOWED" });
+  await call("SendOtp", { phone: "+31612345677" });
+  const seen = await watcher.see(11);
+  watcher.leave();
+  expect(seen.map(({ kind }) => kind)).toEqual([...Array.from({ length: 10 }, () => "refused"), "send"]);
+});
+
 test("asks for admin.read, and for kinds that there are", async () => {
   const blind = adminClient(world.adminUrl, (await world.makeAdminKey({ scopes: ["admin.write"] })).text);
   expect(await watching(blind).catch(ConnectError.from)).toMatchObject({ code: Code.PermissionDenied });
