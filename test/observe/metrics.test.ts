@@ -261,7 +261,7 @@ test("what anybody breaks off is neither our fault nor that of callers who leave
   const late = { refusal: { reason: "DEADLINE" }, isClientLate: true } as const;
   const left = { refusal: { reason: "DEADLINE" }, isCanceled: true } as const;
   const by = (kind: KeyKind | undefined) =>
-    [late, left].map((call) => callOutcomeOf({ ...call, ...(kind === undefined ? {} : { caller: { kind } }) }));
+    [late, left].map((each) => callOutcomeOf({ ...each, ...(kind === undefined ? {} : { caller: { kind } }) }));
   expect([by("pub"), by("pubtest"), by(undefined)]).toEqual(Array.from({ length: 3 }, () => ["refused", "refused"]));
   expect([by("live"), by("test")]).toEqual(Array.from({ length: 2 }, () => ["failed", "canceled"]));
   // Our own deadline, and our own fault.
