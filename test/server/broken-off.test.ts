@@ -1,6 +1,7 @@
 /**
  * Requests that break off, at moments at which Node forgets them or ends the process.
  */
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { constants, createServer, type Http2ServerRequest } from "node:http2";
@@ -38,6 +39,11 @@ test("a stream is not told to close before its answer is taken: Node would forge
   const reset = await until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.reset));
   expect(reset.payload.readUInt32BE(0)).toBe(constants.NGHTTP2_NO_ERROR);
   destroy();
+});
+
+test("a session is not collected in the turn in which it goes, ahead of its streams", async () => {
+  const ended = spawn(process.execPath, ["test/support/processes/collected-sessions.ts"], { stdio: "ignore" });
+  expect(await once(ended, "exit")).toEqual([0, null]);
 });
 
 /** It is collected often, and when it is asked to. */

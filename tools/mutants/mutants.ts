@@ -14,6 +14,7 @@ import { copyMutants } from "./copy.ts";
 import { declaredMutants } from "./declared.ts";
 import { fallbackMutants } from "./fallback.ts";
 import { grpcMutants } from "./grpc.ts";
+import { http2Mutants } from "./http2.ts";
 import { postgresMutants } from "./postgres.ts";
 import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
@@ -363,6 +364,7 @@ export const mutants: readonly Mutant[] = [
   ...declaredMutants,
   ...fallbackMutants,
   ...grpcMutants,
+  ...http2Mutants,
   ...postgresMutants,
   ...recentMutants,
   ...strangerMutants,

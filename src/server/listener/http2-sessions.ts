@@ -1,19 +1,29 @@
 /**
  * What is asked of every session over HTTP/2: that its errors end it alone, and that it outlives its streams.
  *
- * Node keeps the headers of a block that is not whole with their stream, in memory that the session counts. When the client leaves
- * while an answer of that stream is on its way to the socket, both are left to the collector; where the session goes first, its
- * count is not zero, and Node ends the process. A POST and half of its trailers were enough, over TLS. So whoever has a body has
- * the session kept until the stream is collected.
+ * Node keeps the headers of a block with their stream until it is whole, and those of too many for good, in memory that the session
+ * counts. Where the session goes before the stream its count is not zero, and Node ends the process. There are two ways to that:
+ *
+ * - The client leaves while an answer of the stream is on its way to the socket: both are left to the collector. A POST and half of
+ *   its trailers were enough, over TLS. So whoever has a body has the session kept until the stream is collected.
+ * - Both go in one turn of the event loop, in which the collector runs: Node frees the stream at the turn's end. More headers than
+ *   are taken and a goodbye were enough, in cleartext. So each session is kept until the turn in which it went is over.
  */
 import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 
 export function watchSessions(server: Http2Server | Http2SecureServer): void {
   server.on("session", (session: ServerHttp2Session) => {
     session.on("error", () => session.destroy());
+    keepForTurn(session);
   });
   server.on("sessionError", () => {});
   server.prependListener("stream", keepSession);
+}
+
+/** What waits for the session's end has its half as well, which the session itself has no more by then. */
+function keepForTurn(session: ServerHttp2Session): void {
+  const ofSession = nodesHalfOf(session);
+  session.once("close", () => setImmediate(() => ofSession));
 }
 
 /** What each of these holds lives for as long as it does, and a cycle of the collector longer. */
