@@ -71,8 +71,12 @@ export function guarded(
       if (isTrialOfOthers && failures.includes(recipient)) return broken;
       try {
         const outcome = await policy.execute(async () => {
-          const answered = await provider.send(sms, signal, onStatus);
-          failures.note({ recipient, failed: failureOf(answered) });
+          let isAnswer = false;
+          const answered = await provider.send(sms, signal, (status) => {
+            isAnswer = true;
+            onStatus?.(status);
+          });
+          failures.note({ recipient, failed: failureOf(answered, isAnswer) });
           return answered;
         });
         pauses.note(recipient, outcome, now());
@@ -122,8 +126,8 @@ class FailureCount implements IBreaker {
 }
 
 /** A refused recipient or text says nothing about the provider; everything else that is not acceptance does. */
-function failureOf(outcome: SendOutcome): Failure | undefined {
-  if (outcome.kind === "unavailable") return "provider";
+function failureOf(outcome: SendOutcome, isAnswer = false): Failure | undefined {
+  if (outcome.kind === "unavailable") return isAnswer ? "provider or recipient" : "provider";
   const isOfAccount = outcome.kind === "refused" && (outcome.cause === "credentials" || outcome.cause === "balance");
   return isOfAccount || outcome.kind === "ambiguous" ? "provider or recipient" : undefined;
 }

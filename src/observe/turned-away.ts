@@ -16,7 +16,7 @@ export interface TurnedAway {
   readonly method: string;
   /** As it came, without the query. */
   readonly path: string;
-  /** The page's origin as it came, where that was the reason. */
+  /** The page's origin, where that was the reason. */
   readonly origin?: string | undefined;
 }
 
@@ -74,7 +74,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
         ...request,
         method: /^[A-Z]{1,20}$/.test(request.method) ? request.method : "?",
         path: maskedPath(request.path),
-        ...(origin === undefined ? {} : { origin: printable(origin) }),
+        ...(origin === undefined ? {} : { origin: maskedOrigin(origin) }),
       });
     },
     takeLine,
@@ -90,6 +90,13 @@ export function maskedPath(path: string): string {
   return printable(path)
     .replaceAll(/[\w-]{20,}/g, (run) => (/^[a-z_-]+$/.test(run) ? run : "…"))
     .replaceAll(/(?<!(?:^|[/.])v(?=\d(?:[/.]|$)))\d/g, "•");
+}
+
+/** An origin as browsers write it, but for what could be a whole number in it; of anything else what a path would show. Pure. */
+export function maskedOrigin(origin: string): string {
+  if (!/^(?:null|[a-z][a-z\d+.-]{0,20}:\/\/(?:[a-z\d.-]{1,255}|\[[\da-f:.]{2,45}\])(?::\d{1,5})?)$/.test(origin))
+    return maskedPath(origin);
+  return printable(origin).replaceAll(/\d{7,}/g, (run) => "•".repeat(run.length));
 }
 
 /** A text of visible ASCII, cut to 200 characters. */

@@ -79,6 +79,25 @@ test.each([
   expect(maskedPath(path)).toBe(masked);
 });
 
+test.each([
+  ["https://shop.example", "https://shop.example"],
+  ["http://192.168.1.10:5173", "http://192.168.1.10:5173"],
+  ["http://[::1]:3000", "http://[::1]:3000"],
+  ["capacitor://localhost", "capacitor://localhost"],
+  ["null", "null"],
+  ["https://31687654321", "https://•••••••••••"],
+  ["https://otp_live_0123456789ABCDEFGHIJKLMN/+31687654321", "https://…/+•••••••••••"],
+])("of the origin %s the log has %s", (origin, masked) => {
+  const lines: TurnedAway[] = [];
+  const log = createTurnedAwayLog({
+    system: createManualSystem(),
+    write: (line) => lines.push(line),
+    writeRest: () => {},
+  });
+  log.add({ id: "id", reason: "ORIGIN_NOT_ALLOWED", status: 403, method: "GET", path: "/", origin });
+  expect(lines.map((line) => line.origin)).toEqual([masked]);
+});
+
 test("of many within a second ten are told of, and of the rest how many there were", () => {
   const system = createManualSystem();
   const due: (() => void)[] = [];

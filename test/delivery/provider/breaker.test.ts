@@ -16,11 +16,18 @@ const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
 /** A number that its gateway stumbles over. */
 const odd = (i: number) => `+3163000000${i}` as E164;
 
-function createGuarded() {
+/** `httpStatus` is what each call is answered with, if it is answered. */
+function createGuarded(httpStatus?: number) {
   const network = createPhoneNetwork();
   const turns: (readonly [provider: string, isClosed: boolean])[] = [];
   const provider = guarded(
-    network,
+    {
+      ...network,
+      send(message, signal, onStatus) {
+        if (httpStatus !== undefined) onStatus?.(httpStatus);
+        return network.send(message, signal, onStatus);
+      },
+    },
     () => Date.now(),
     (...turn) => turns.push(turn),
   );
@@ -120,6 +127,16 @@ test.each([
 });
 
 describe("an odd number", () => {
+  test("that is answered as if the address were wrong keeps nobody else from the provider", async () => {
+    const { network, provider, sendTo } = createGuarded(404);
+    for (let i = 0; i < 40; i += 1) {
+      network.script.push({ kind: "unavailable", detail: "HTTP 404" });
+      await sendTo(odd(1));
+      expect(provider.isClosed()).toBe(true);
+    }
+    expect(await sendTo(odd(2))).toEqual(taken);
+  });
+
   const refusedBalance: SendOutcome = { kind: "refused", cause: "balance", detail: "too dear" };
 
   test.each([failed, refusedBalance])(
