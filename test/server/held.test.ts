@@ -51,3 +51,21 @@ test("a process that has no file left to open, and so cannot tell its size, goes
   expect(rss.mock.calls.length).toBeGreaterThan(2);
   held.end();
 });
+
+test.each([
+  ["a stranger", false],
+  ["a proxy", true],
+])("of what %s sends ahead of its first request as much as fits is held, but a proxy's is of many", (_, isProxys) => {
+  const held = createHeld(new Map(), createSendQueues({ ownAddressOf: () => undefined }));
+  const connections = Array.from({ length: 80 }, () => {
+    const socket = Object.defineProperty(new Socket(), "bytesRead", { value: 65_536 });
+    return createConnection(socket, undefined, "192.0.2.1", 0, 0, isProxys);
+  });
+  for (const connection of connections) {
+    held.opened(connection);
+    held.note(connection);
+  }
+  held.makeRoom();
+  expect(connections.some(({ socket }) => socket.destroyed)).toBe(!isProxys);
+  held.end();
+});

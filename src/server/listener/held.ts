@@ -50,7 +50,9 @@ const isOfMany = ({ isProxys, session }: Connection) => isProxys && session !== 
 function mayGo(holder: Holder, bytes: number): boolean {
   if (isAnswer(holder)) return lasting.has(holder) || !isOwed(holder);
   if (isOfMany(holder)) return false;
-  const { answersDue, wire } = holder;
+  const { answersDue, isProxys, wire } = holder;
+  // What a proxy sends ahead of its first request may be of many, and it is not told yet what it speaks.
+  if (isProxys && answersDue === undefined) return false;
   // Whoever begins TLS has not been able to ask yet.
   if (wire?.isHandshakeDone === false && bytes <= helloBytes) return false;
   // What it holds may be a document that it does not take, in front of others that wait.
