@@ -47,8 +47,8 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
     onReport(provider, outcome, { reference = "", cause } = {}) {
       metrics?.report(provider, outcome, cause);
-      if (cause !== undefined) tellRefused(provider, cause);
-      base.activities.tell({ tenant: "", kind: "report", outcome, provider });
+      const isTold = cause === undefined || tellRefused(provider, cause);
+      if (isTold) base.activities.tell({ tenant: "", kind: "report", outcome, provider });
       if (outcome === "unmatched") base.telemetry.unmatchedReport(provider, reference);
     },
   });

@@ -9,11 +9,11 @@ import { minuteMs } from "../system.ts";
 
 export const linesPerMinute = 10;
 
-/** Makes what writes a line for a refused report, or counts it. `now` is a clock that is never set. */
+/** Makes what writes a line for a refused report, or counts it, and tells which. `now` is a clock that is never set. */
 export function createReportLines(
   { refusedReport }: Pick<Telemetry, "refusedReport">,
   now: () => number,
-): (provider: string, cause: ForgedCause) => void {
+): (provider: string, cause: ForgedCause) => boolean {
   let minute = Number.NEGATIVE_INFINITY;
   let lines = 0;
   let omitted = 0;
@@ -22,10 +22,11 @@ export function createReportLines(
     if (current !== minute) [minute, lines] = [current, 0];
     if (lines >= linesPerMinute) {
       omitted += 1;
-      return;
+      return false;
     }
     lines += 1;
     refusedReport(provider, cause, omitted);
     omitted = 0;
+    return true;
   };
 }

@@ -268,9 +268,13 @@ function providerMetrics(
       if (isSandbox(verification.tenant)) return;
       const { kind } = outcome;
       const { channel, copy, failures } = message;
+      // One that was put off has no failure, and a provider.
+      const isFirst = failures === 0 && message.provider === null;
+      if (isFirst) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
+      // A provider that has asked to wait was not called, however often the message is looked at meanwhile.
+      if (kind === "throttled" && outcome.isUnasked === true) return;
       providerCalls(name, kind, channel).add();
       providerSeconds(name, channel).observe(durationMs / 1_000);
-      if (failures === 0) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
       if (kind === "accepted" || kind === "ambiguous") handedOver(name, outcome, job);
     },
     beginProvider(name, channel) {

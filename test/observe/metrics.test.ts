@@ -182,12 +182,13 @@ test("a message is handed over with its first call, whatever becomes of it, from
   const metrics = createMetrics(nobody);
   const { verification, message } = {
     verification: { tenant: "default", region: "NL", createMs: 1_000 },
-    message: { copy: 0 },
+    message: { copy: 0, channel: "sms", provider: null as string | null },
   };
-  const called = (more: { copy?: number; failures: number }, startMs: number) => {
+  type More = { copy?: number; failures: number; provider?: string };
+  const called = (more: More, startMs: number, outcome: SendOutcome = { kind: "unavailable", detail: "" }) => {
     // What is counted looks at no more of a job.
     const job = { verification, message: { ...message, ...more }, now: 60_000 } as unknown as Job;
-    metrics.providerCall("test", { kind: "unavailable", detail: "" }, 5, job, startMs);
+    metrics.providerCall("test", outcome, 5, job, startMs);
   };
   called({ failures: 0 }, 1_250);
   called({ failures: 1 }, 9_000);
@@ -195,8 +196,14 @@ test("a message is handed over with its first call, whatever becomes of it, from
   called({ failures: 0 }, 31_000);
   // A resend is owed since its own commit.
   called({ copy: 1, failures: 0 }, 60_500);
+  // One that a provider had wait is looked at again and again, and that provider is not called.
+  const waits: SendOutcome = { kind: "throttled", retryAfterMs: 5_000, detail: "" };
+  called({ failures: 0, provider: "test" }, 90_000, waits);
+  for (let i = 0; i < 5; i++) called({ failures: 0, provider: "test" }, 95_000, { ...waits, isUnasked: true });
   const { value } = parseExposition((await metrics.render()).body);
   expect([value("otp_handoff_seconds_count"), value("otp_handoff_seconds_sum")]).toEqual([3, 30.75]);
+  const calls = { provider: "test", outcome: "throttled", channel: "sms" };
+  expect(value("otp_provider_calls_total", calls)).toBe(1);
 });
 
 test("a call that found no room has failed, and what led nowhere was no call", async () => {
