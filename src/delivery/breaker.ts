@@ -153,15 +153,17 @@ export const recipientsMax = 1_000;
 const pauseMsMax = 60_000;
 /** How often a pause that nobody has asked for in so many words is tried, and how long its other messages are put off at a time. */
 const tryEveryMs = 1_000;
-const putOffMsMax = 5_000;
+const putOffMsMax = 2_000;
+/** For how long after its pause a recipient is no trial of another: it may be throttled by itself, whoever sends to it. */
+const rememberedMs = 600_000;
 
 /**
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
  * recipients have been throttled and no message was taken in between: then the account seems to be meant, and waits. A message
- * to another number tries that at once and each second, and once one is taken all others may go. Otherwise whoever sends to
- * three numbers until they are throttled would hold everybody's messages, a minute at a time. A recipient is kept as
- * a digest of the number, for a pause, a minute at most.
+ * to a number that was not throttled lately tries that at once and each second, and once one is taken all others may go. Otherwise
+ * whoever sends to three numbers until they are throttled would hold everybody's messages, a minute at a time. A recipient
+ * is kept as a digest of the number, for eleven minutes at most.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
@@ -173,16 +175,17 @@ export function createPauses(): Pauses {
 
   function forget(now: number): void {
     for (const [recipient, until] of untilMs) {
-      if (until > now && untilMs.size <= recipientsMax) return;
+      if (until + rememberedMs > now && untilMs.size <= recipientsMax) return;
       untilMs.delete(recipient);
     }
   }
 
   return {
     take(recipient, now) {
-      const leftMs = (untilMs.get(recipient) ?? 0) - now;
+      const its = untilMs.get(recipient);
+      const leftMs = (its ?? 0) - now;
       const leftOfAllMs = allUntilMs - now;
-      if (leftMs > 0 || leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
+      if (its !== undefined || leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
       if (now - triedMs < tryEveryMs) return Math.min(leftOfAllMs, putOffMsMax);
       triedMs = now;
       return 0;

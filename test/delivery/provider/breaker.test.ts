@@ -307,7 +307,7 @@ describe("a provider that asks to wait and does not say with what", () => {
     }
     expect(network.received).toHaveLength(recipientsOfAccount + 1);
     expect([await send(), await sendTo(odd(0))]).toMatchObject([
-      { ...paused, retryAfterMs: 5_000 },
+      { ...paused, retryAfterMs: 2_000 },
       { ...paused, retryAfterMs: 60_000 },
     ]);
     vi.setSystemTime(Date.now() + 999);
@@ -316,6 +316,21 @@ describe("a provider that asks to wait and does not say with what", () => {
     expect(await sendTo(odd(0))).toMatchObject(paused);
     expect([await send(), await send()]).toEqual([taken, taken]);
     expect(await sendTo(odd(0))).toMatchObject({ ...paused, retryAfterMs: 59_000 });
+  });
+
+  test("is not tried with a number that was throttled lately, whose messages come again by themselves", () => {
+    const pauses = createPauses();
+    for (const i of [1, 2, 3]) pauses.note(`number ${i}`, { ...throttled, retryAfterMs: 5_000 }, 0);
+    for (const i of [4, 5, 6]) pauses.note(`number ${i}`, throttled, 4_000);
+    const seconds = Array.from({ length: 50 }, (_, i) => 6_000 + 1_000 * i);
+    for (const now of seconds) {
+      expect([1, 2, 3, 4].map((i) => pauses.take(`number ${i}`, now) > 0)).toEqual([true, true, true, true]);
+      expect(pauses.take(`another ${now}`, now)).toBe(0);
+    }
+    // The pause is over, and long after it such a number is as any other.
+    expect(pauses.take("number 1", 64_000)).toBeLessThanOrEqual(0);
+    for (const i of [7, 8, 9]) pauses.note(`number ${i}`, throttled, 700_000);
+    expect(pauses.take("number 1", 700_000)).toBe(0);
   });
 
   test("that says it is one number's is never taken to mean everything", async () => {
