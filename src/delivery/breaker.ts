@@ -152,7 +152,7 @@ export const recipientsMax = 1_000;
 /** The longest pause that a provider may ask for. */
 const pauseMsMax = 60_000;
 /** How often a pause that nobody has asked for in so many words is tried, and how long its other messages are put off at a time. */
-const tryEveryMs = 1_000;
+const tryEveryMs = 250;
 const putOffMsMax = 2_000;
 /** For how long after its pause a recipient is no trial of another: it may be throttled by itself, whoever sends to it. */
 const rememberedMs = 600_000;
@@ -161,7 +161,7 @@ const rememberedMs = 600_000;
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
  * recipients have been throttled and no message was taken in between: then the account seems to be meant, and waits. A message
- * to a number that was not throttled lately tries that at once and each second, and once one is taken all others may go. Otherwise
+ * to a number that was not throttled lately tries that at once and four times a second, and once one is taken all others may go. Otherwise
  * whoever sends to three numbers until they are throttled would hold everybody's messages, a minute at a time. A recipient
  * is kept as a digest of the number, for eleven minutes at most.
  */

@@ -24,13 +24,20 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
   const { refusal, isCanceled } = call;
   if (refusal === undefined) return "ok";
   if (isAnybodysToBreakOff(call)) return "refused";
+  // Of numbers that no provider takes anybody has some.
+  if (refusal.reason === "DELIVERY_FAILED" && call.caller !== undefined && isByAnybody(call)) return "refused";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
 }
 
-/** Whether a call was broken off by its client, and anybody could have done that: without a valid key, or with a page's. Pure. */
-export function isAnybodysToBreakOff({ isCanceled, isClientLate, caller }: FinishedCall): boolean {
-  return (isCanceled === true || isClientLate === true) && (caller === undefined || isPublishable(caller.kind));
+/** Whether a call was broken off by its client, and anybody could have done that. Pure. */
+export function isAnybodysToBreakOff(call: FinishedCall): boolean {
+  return (call.isCanceled === true || call.isClientLate === true) && isByAnybody(call);
+}
+
+/** Whether a call came without a valid key, or with a page's. Pure. */
+function isByAnybody({ caller }: FinishedCall): boolean {
+  return caller === undefined || isPublishable(caller.kind);
 }
 
 /** The server's own faults are those that it answers with UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL. Pure. */
