@@ -140,7 +140,8 @@ describe.each([
     await call("VerifyOtp", { request_id: "A".repeat(22), code: "123456" });
     world.network.script.push({ kind: "refused", cause: "content", detail: "+31612345678" });
     await call("SendOtp", { phone: "+31612345678" });
-    await rest.call(world.url, "CancelOtp", { request_id: "" }, { key: `${world.key}x` });
+    const { text } = await world.makeKey({ scopes: ["send"] });
+    await rest.call(world.url, "CancelOtp", { request_id: "" }, { key: text });
     expect(
       ["VerifyOtp", "SendOtp", "CancelOtp"].map((rpc) => {
         const [span] = rpcSpans(rpc);
@@ -149,8 +150,19 @@ describe.each([
     ).toEqual([
       ["REQUEST_NOT_FOUND", { code: SpanStatusCode.UNSET }],
       ["DELIVERY_FAILED", { code: SpanStatusCode.ERROR, message: "DELIVERY_FAILED" }],
-      ["API_KEY_INVALID", { code: SpanStatusCode.UNSET }],
+      ["SCOPE_MISSING", { code: SpanStatusCode.UNSET }],
     ]);
+  });
+
+  test("of what anybody can ask there are no spans: with wrong keys, and of pages that are not let in", async () => {
+    const { text } = await world.makeKey({ kind: "pub", origins: ["https://shop.example"] });
+    for (const key of [`${world.key}x`, text]) {
+      for (let i = 0; i < 20; i++) await rest.call(world.url, "CancelOtp", { request_id: "A".repeat(22) }, { key });
+    }
+    expect(rpcSpans("CancelOtp")).toEqual([]);
+    const headers = { origin: "https://shop.example" };
+    await rest.call(world.url, "CancelOtp", { request_id: "A".repeat(22) }, { key: text, headers });
+    expect(rpcSpans("CancelOtp")).toHaveLength(1);
   });
 });
 

@@ -39,6 +39,11 @@ export interface Call {
   isClientLate?: boolean;
 }
 
+/** A call that has just come. */
+export function newCall(id: string, surface: Surface, rpc: RpcName, idempotencyKey: string | undefined): Call {
+  return { id, surface, rpc, reached: false, idempotencyKey, isReplayed: false };
+}
+
 /** What the id of a call is made of, or of what was to be one: 12 characters that nobody has had before. */
 export const callIdBytes = 9;
 

@@ -20,7 +20,7 @@ import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { isClosed, write, type Sendable } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
-import { callIdBytes, type Call, type Late } from "./call.ts";
+import { callIdBytes, newCall, type Call, type Late } from "./call.ts";
 import { createBudget, reasonOf, type Budget, type Grant } from "./budget.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
@@ -59,7 +59,7 @@ export interface GatewayOptions {
   readonly callsMax: number;
   /** Runs at each call's end, for logs and metrics. */
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
-  /** Performs a call within what traces it, if anything does. */
+  /** Performs a call whose key is known within what traces it, if anything does. */
   readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
   /** Gets a request that was refused before it became a call, for logs and metrics. */
   readonly onTurnedAway?: (request: TurnedAway) => void;
@@ -106,6 +106,7 @@ const pageCallsOf = (callsMax: number) => ({ max: Math.ceil(callsMax / 2), perAd
 /** What every request is taken through. */
 interface Way extends Shared {
   readonly options: GatewayOptions;
+  readonly newId: () => string;
   readonly pages: Pages;
   readonly router: Router;
   readonly cors: Cors;
@@ -131,6 +132,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const way: Way = {
     ...shared,
     options,
+    newId,
     pages: options.pages(shared),
     router: createRouter(codecs.handlers, bodyBytesMax),
     cors,
@@ -192,7 +194,7 @@ async function turnAwayMarked(
 async function refuseKeyless(way: Way, request: Request, response: Response, routed: Routed): Promise<void> {
   const { system, onCall } = way.options;
   const startMs = system.now();
-  const call = newCall(way, request, routed);
+  const call = callOf(way, request, routed);
   call.refusal = refuse("API_KEY_MISSING").refusal;
   const status = await way.refuseShortly(request, response, routed, call.refusal, call.id);
   onCall(call, status, system.now() - startMs);
@@ -205,8 +207,8 @@ async function refuseForWantOfRoom(way: Way, request: Request, response: Respons
 
 /** Lets a call in by the door, and writes its answer. */
 async function serveCall(way: Way, request: Request, response: Response, routed: Routed): Promise<void> {
-  const { system, traced, onCall, wasValid } = way.options;
-  const call = newCall(way, request, routed);
+  const { system, onCall, wasValid } = way.options;
+  const call = callOf(way, request, routed);
   const startMs = system.now();
   const place = way.places.begin();
   // One that waits for its turn was there before a stop that begins meanwhile.
@@ -224,9 +226,7 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
     const looked = typeof entered === "function" ? entered : await entered;
     if (looked === undefined) return refuseForWantOfRoom(way, request, response, routed);
     entry.looked = looked;
-    const answer = await (traced === undefined
-      ? perform(way, request, response, routed, entry)
-      : traced(call, request.headers, () => perform(way, request, response, routed, entry)));
+    const answer = await perform(way, request, response, routed, entry);
     if (answer === undefined) return;
     if (hasEndedItsSide(request)) call.isCanceled = true;
     write(response, answer, call.id);
@@ -271,15 +271,8 @@ function giveUp(call: Call, why: Late): void {
   call.onLate?.(why);
 }
 
-function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): Call {
-  return {
-    id: randomText(options.system, callIdBytes),
-    surface,
-    rpc: handler.method.name as RpcName,
-    reached: false,
-    idempotencyKey: headers["idempotency-key"] as string | undefined,
-    isReplayed: false,
-  };
+function callOf({ newId }: Way, { headers }: Request, { handler, surface }: Routed): Call {
+  return newCall(newId(), surface, handler.method.name as RpcName, headers["idempotency-key"] as string | undefined);
 }
 
 /** Takes a call to its answer; undefined when the client has gone. */
@@ -290,13 +283,23 @@ async function perform(
   routed: Routed,
   entry: Entry,
 ): Promise<Sendable | undefined> {
-  const { codecs, deadlineMs } = way.options;
+  const { traced } = way.options;
   const { call } = entry;
   const refusal = await refusalAtDoor(way, request, response, entry);
-  if (refusal !== undefined) {
+  const goOn = async () => {
+    if (refusal === undefined) return performLetIn(way, request, routed, entry);
     discard(request);
     return refuseOn(routed, call, refusal);
-  }
+  };
+  // Anybody could have any number of spans otherwise.
+  const isAnybodys = call.caller === undefined || (refusal !== undefined && isPublishable(call.caller.kind));
+  return traced === undefined || isAnybodys ? goOn() : traced(call, request.headers, goOn);
+}
+
+/** The same of a call that was let in. */
+async function performLetIn(way: Way, request: Request, routed: Routed, entry: Entry): Promise<Sendable | undefined> {
+  const { codecs, deadlineMs } = way.options;
+  const { call } = entry;
   let { body = empty } = routed;
   if (routed.body === undefined && request.method !== "GET") {
     const read = await readWithoutPlace(way, request, entry, routed.bytesMax);
@@ -307,17 +310,16 @@ async function perform(
     }
     body = isGrpcWebText(routed.type) ? (fromText(read) ?? notText) : read;
   }
-  const onLate = () => giveUp(call, "the deadline has passed");
   const timeoutMs = timeoutMsOf(request, routed.surface, deadlineMs);
-  const onOwnDeadline = () => {
-    call.isClientLate = true;
-    onLate();
+  const onLate = () => {
+    call.isClientLate = timeoutMs < deadlineMs;
+    giveUp(call, "the deadline has passed");
   };
   if (timeoutMs < 1) {
     call.isClientLate = true;
     return refuseOn(routed, call, noTime);
   }
-  const timer = timeoutMs < deadlineMs ? setTimeout(onOwnDeadline, timeoutMs) : undefined;
+  const timer = timeoutMs < deadlineMs ? setTimeout(onLate, timeoutMs) : undefined;
   if (timer === undefined) way.deadlines.begin(onLate);
   try {
     return await codecs.answer(call, routed, request, body);
