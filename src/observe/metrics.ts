@@ -167,7 +167,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
     },
     turnedAway(reason, of) {
       // Strangers who come in crowds have room for few of themselves.
-      if (of !== undefined) calls(of.rpc, of.isKnown ? callOutcomeOf({ refusal: { reason } }) : "refused").add();
+      if (of !== undefined) calls(of.rpc, callOutcomeOf({ refusal: { reason }, isKnown: of.isKnown })).add();
       refusals(of?.rpc ?? "none", reason).add();
     },
   };

@@ -17,15 +17,16 @@ export interface FinishedCall {
   readonly isCanceled?: boolean;
   readonly isClientLate?: boolean;
   readonly caller?: Pick<ApiKey, "kind">;
+  readonly isKnown?: boolean;
 }
 
 /** Pure. */
 export function callOutcomeOf(call: FinishedCall): CallOutcome {
   const { refusal, isCanceled } = call;
   if (refusal === undefined) return "ok";
-  if (isAnybodysToBreakOff(call)) return "refused";
+  if (isAnybodysToBreakOff(call) || isStrangers(call)) return "refused";
   // Of numbers that no provider takes anybody has some.
-  if (refusal.reason === "DELIVERY_FAILED" && call.caller !== undefined && isByAnybody(call)) return "refused";
+  if (refusal.reason === "DELIVERY_FAILED" && isByAnybody(call)) return "refused";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
 }
@@ -36,8 +37,13 @@ export function isAnybodysToBreakOff(call: FinishedCall): boolean {
 }
 
 /** Whether a call came without a valid key, or with a page's. Pure. */
-function isByAnybody({ caller }: FinishedCall): boolean {
-  return caller === undefined || isPublishable(caller.kind);
+function isByAnybody(call: FinishedCall): boolean {
+  return isStrangers(call) || (call.caller !== undefined && isPublishable(call.caller.kind));
+}
+
+/** Whether nothing is known of a call's key: while keys cannot be looked up anybody could make any number of these fail. Pure. */
+function isStrangers({ caller, isKnown }: FinishedCall): boolean {
+  return caller === undefined && isKnown !== true;
 }
 
 /** The server's own faults are those that it answers with UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL. Pure. */

@@ -23,14 +23,19 @@ beforeAll(async () => {
 beforeEach(() => world.system.advance(1_000));
 afterAll(() => world.stop());
 
+const caller = { kind: "live" } as const;
+
 test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL, and nowhere else", () => {
   const failed = (Object.keys(reasons) as Reason[]).filter(
-    (reason) => callOutcomeOf({ refusal: { reason } }) === "failed",
+    (reason) => callOutcomeOf({ refusal: { reason }, caller }) === "failed",
   );
   expect(failed.toSorted()).toEqual(["DEADLINE", "DELIVERY_FAILED", "INTERNAL", "SHUTTING_DOWN", "STORE_UNAVAILABLE"]);
   expect(new Set(failed.map(codeOf))).toEqual(new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]));
   expect(callOutcomeOf({})).toBe("ok");
-  expect(callOutcomeOf({ refusal: { reason: "CHALLENGE_FAILED", isOurFault: true } })).toBe("failed");
+  expect(callOutcomeOf({ refusal: { reason: "CHALLENGE_FAILED", isOurFault: true }, caller })).toBe("failed");
+  // Keys that cannot be looked up, one of them valid lately.
+  const away = { refusal: { reason: "STORE_UNAVAILABLE" } } as const;
+  expect([callOutcomeOf({ ...away, isKnown: true }), callOutcomeOf(away)]).toEqual(["failed", "refused"]);
 });
 
 test("what anybody breaks off is neither our fault nor that of callers who leave", () => {

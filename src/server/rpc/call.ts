@@ -15,6 +15,8 @@ export interface Call {
   readonly rpc: RpcName;
   /** The authenticated key. */
   caller?: ApiKey;
+  /** True where the key could not be looked up, and is a secret one that was valid lately. */
+  isKnown?: boolean;
   /** The address whose limits the call counts for, as far as its headers tell. */
   address?: ClientAddress | undefined;
   /** True once the message was decoded and the call got past the gate. */

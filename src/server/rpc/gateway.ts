@@ -143,9 +143,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   return {
     handle: serve.bind(undefined, way),
-
     refuseUnserved: createRefuseUnserved(turnAway),
-
     answerUnreadable: createAnswerUnreadable(newId, options.onTurnedAway),
     turnAway,
     drain: () => places.drain(),
@@ -357,6 +355,7 @@ async function refusalAtDoor(
     if (!places.take(place)) return refuseForNow("STORE_UNAVAILABLE");
     return key !== undefined && isPublishable(key.kind) ? takeGrant(way, entry) : undefined;
   } catch (error) {
+    call.isKnown = options.wasValid(request.headers.authorization);
     options.onFault(error);
     return refusalOfFault(error);
   } finally {
