@@ -1,7 +1,7 @@
 /**
  * What a call came to, for service levels, alerts and traces; above all, whose fault a refusal was.
  */
-import { isPublishable, type ApiKey } from "../otp/keys/api-key.ts";
+import { isPublishable, isTest, type ApiKey } from "../otp/keys/api-key.ts";
 import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 
 /**
@@ -25,8 +25,8 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
   const { refusal, isCanceled } = call;
   if (refusal === undefined) return "ok";
   if (isAnybodysToBreakOff(call) || isStrangers(call)) return "refused";
-  // Of numbers that no provider takes anybody has some.
-  if (refusal.reason === "DELIVERY_FAILED" && isByAnybody(call)) return "refused";
+  // Of numbers that no provider takes anybody has some, and the sandbox has its own.
+  if (refusal.reason === "DELIVERY_FAILED" && (isByAnybody(call) || isTestsOwn(call))) return "refused";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
 }
@@ -39,6 +39,10 @@ export function isAnybodysToBreakOff(call: FinishedCall): boolean {
 /** Whether a call came without a valid key, or with a page's. Pure. */
 function isByAnybody(call: FinishedCall): boolean {
   return isStrangers(call) || (call.caller !== undefined && isPublishable(call.caller.kind));
+}
+
+function isTestsOwn({ caller }: FinishedCall): boolean {
+  return caller !== undefined && isTest(caller.kind);
 }
 
 /** Whether nothing is known of a call's key: while keys cannot be looked up anybody could make any number of these fail. Pure. */

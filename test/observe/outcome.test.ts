@@ -46,7 +46,8 @@ test("what anybody breaks off is neither our fault nor that of callers who leave
   expect([by("pub"), by("pubtest"), by(undefined)]).toEqual(Array.from({ length: 3 }, () => ["refused", "refused"]));
   expect([by("live"), by("test")]).toEqual(Array.from({ length: 2 }, () => ["failed", "canceled"]));
   const undelivered = { refusal: { reason: "DELIVERY_FAILED" } } as const;
-  expect(callOutcomeOf({ ...undelivered, caller: { kind: "pub" } })).toBe("refused");
+  for (const kind of ["pub", "pubtest", "test"] as const)
+    expect(callOutcomeOf({ ...undelivered, caller: { kind } })).toBe("refused");
   expect(callOutcomeOf({ ...undelivered, caller: { kind: "live" } })).toBe("failed");
   // Our own deadline, and our own fault.
   for (const reason of ["DEADLINE", "INTERNAL"] as const) {
