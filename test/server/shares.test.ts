@@ -121,8 +121,8 @@ test("where files end before connections do, an address that opens more than the
 });
 
 test.skipIf(lacks("memory that connections over TLS have room in", "openssl")).each([
-  ["4,336 in cleartext", () => ({}), "4336"],
-  ["1,843 over TLS", writeCertificate, "1843"],
+  ["4,096 in cleartext", () => ({}), "4096"],
+  ["1,536 over TLS", writeCertificate, "1536"],
 ])("512 MiB have room for %s", async (_, settingsFor, connections) => {
   const node = join(folder, "node-with-little-memory");
   const preload = join(folder, "little-memory.mjs");
