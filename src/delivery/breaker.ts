@@ -1,7 +1,7 @@
 /**
  * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
  * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
- * wait is not called before its time, for the messages that it says. Meanwhile the answer is at once "unavailable"
+ * wait is not called before its time, for the messages that it says; where it does not say, it is tried (`createPauses`). Meanwhile the answer is at once "unavailable"
  * (proven not sent), so that the message goes to the next provider.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
@@ -139,7 +139,7 @@ function isFailure(result: unknown): boolean {
 // ---- pauses ----------------------------------------------------------------------------------------------------------
 
 interface Pauses {
-  /** How long a message to a recipient is to wait still, in milliseconds; 0 or less for one that goes, by which a pause may be tried. */
+  /** How long a message is to wait still, in milliseconds; 0 or less for one that goes. That one may be the trial of a pause. */
   take(recipient: string, now: number): number;
   /** Notes how a call ended. */
   note(recipient: string, outcome: SendOutcome, now: number): void;
@@ -147,23 +147,24 @@ interface Pauses {
 
 /** Recipients whose throttles, with no call taken in between, are one of the account. */
 export const recipientsOfAccount = 3;
-/** Recipients that wait. Where there are more, the one that has waited longest waits no more. */
+/** Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten. */
 export const recipientsMax = 1_000;
 /** The longest pause that a provider may ask for. */
 const pauseMsMax = 60_000;
-/** How often a pause that nobody has asked for in so many words is tried, and how long its other messages are put off at a time. */
+/** How often a pause that was only supposed is tried. */
 const tryEveryMs = 250;
-const putOffMsMax = 2_000;
+/** How soon a message that such a pause holds is looked at again: each look is written to its story. */
+const lookAgainMs = 5_000;
 /** For how long after its pause a recipient is no trial of another: it may be throttled by itself, whoever sends to it. */
 const rememberedMs = 600_000;
 
 /**
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
- * recipients have been throttled and no message was taken in between: then the account seems to be meant, and waits. A message
- * to a number that was not throttled lately tries that at once and four times a second, and once one is taken all others may go. Otherwise
- * whoever sends to three numbers until they are throttled would hold everybody's messages, a minute at a time. A recipient
- * is kept as a digest of the number, for eleven minutes at most.
+ * recipients have been throttled and no message was taken in between: then the account is supposed to be meant, and waits.
+ * At once, and four times a second, a number that was not throttled lately tries that, and the first message taken ends the pause.
+ * Otherwise whoever has three numbers throttled would hold everybody's messages, a minute at a time. A recipient is kept as a
+ * digest of the number, for eleven minutes at most.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
@@ -182,11 +183,12 @@ export function createPauses(): Pauses {
 
   return {
     take(recipient, now) {
+      forget(now);
       const its = untilMs.get(recipient);
       const leftMs = (its ?? 0) - now;
       const leftOfAllMs = allUntilMs - now;
       if (its !== undefined || leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
-      if (now - triedMs < tryEveryMs) return Math.min(leftOfAllMs, putOffMsMax);
+      if (now - triedMs < tryEveryMs) return Math.min(leftOfAllMs, lookAgainMs);
       triedMs = now;
       return 0;
     },

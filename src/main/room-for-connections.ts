@@ -10,8 +10,9 @@ const connectionsPart = 3 / 4;
 /** What the process takes under load beside connections at rest, what strangers may have it hold among it. */
 const restBytes = 224 * 1_048_576;
 /**
- * What a connection at rest takes at most: 27 and 132 KB were measured with 10,000 (docs/operate.md), and 67 and 191 of clients who fill
- * what nghttp2 keeps of their headers, and say what TLS keeps; half a header block is 17 more. Most of it is outside of V8's heap, so collecting does not help.
+ * What a connection at rest takes at most, measured: 27 KB, and 132 over TLS (docs/operate.md); 67 and 191 of clients who fill HTTP/2's
+ * table of headers and send a long first message. Half a header block is 17 more, for which the rest has room. Most of it is
+ * outside of V8's heap, so collecting does not help.
  */
 const connectionBytes = { cleartext: 72 * 1_024, tls: 192 * 1_024 } as const;
 

@@ -160,13 +160,13 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
       const { rpc, refusal } = call;
       const outcome = callOutcomeOf(call);
       calls(rpc, outcome).add();
-      // The duration is not that of an answer.
-      if (outcome === "canceled" || isAnybodysToBreakOff(call)) return;
-      callSeconds(rpc).observe(durationMs / 1_000);
+      if (outcome === "canceled") return;
       if (refusal !== undefined) refusals(rpc, refusal.reason).add();
+      // The duration is not that of an answer.
+      if (refusal === undefined || !isAnybodysToBreakOff(call)) callSeconds(rpc).observe(durationMs / 1_000);
     },
     turnedAway(reason, of) {
-      // Strangers who come in crowds have room for few of themselves.
+      // A crowd of strangers has itself to blame for finding no room.
       if (of !== undefined) calls(of.rpc, callOutcomeOf({ refusal: { reason }, isKnown: of.isKnown })).add();
       refusals(of?.rpc ?? "none", reason).add();
     },
@@ -248,7 +248,7 @@ function providerMetrics(
 ): Pick<Metrics, "providerCall"> & { beginProvider(name: string, channel: Channel): void } {
   const handOff = histograms(registry, {
     name: "otp_handoff_seconds",
-    help: "From the commit that owes a message to its first provider call.",
+    help: "From the commit that owes a message to the first look at a provider for it, whether that is called or has asked to wait.",
     bounds: [0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120],
   });
   const providerCalls = counters(registry, {
@@ -267,10 +267,9 @@ function providerMetrics(
       const { message, verification, now } = job;
       if (isSandbox(verification.tenant)) return;
       const { kind } = outcome;
-      const { channel, copy, failures } = message;
-      // One that was put off has no failure, and a provider.
-      const isFirst = failures === 0 && message.provider === null;
-      if (isFirst) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
+      const { channel, copy } = message;
+      // A message that was looked at before has a provider.
+      if (message.provider === null) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
       // A provider that has asked to wait was not called, however often the message is looked at meanwhile.
       if (kind === "throttled" && outcome.isUnasked === true) return;
       providerCalls(name, kind, channel).add();

@@ -18,15 +18,19 @@ export interface FinishedCall {
   readonly isClientLate?: boolean;
   readonly caller?: Pick<ApiKey, "kind">;
   readonly isKnown?: boolean;
+  readonly reached?: boolean;
 }
 
 /** Pure. */
 export function callOutcomeOf(call: FinishedCall): CallOutcome {
-  const { refusal, isCanceled } = call;
+  const { refusal, caller, isCanceled, reached } = call;
   if (refusal === undefined) return "ok";
   if (isAnybodysToBreakOff(call) || isStrangers(call)) return "refused";
-  // Of numbers that no provider takes anybody has some, and the sandbox has its own.
-  if (refusal.reason === "DELIVERY_FAILED" && (isByAnybody(call) || isTestsOwn(call))) return "refused";
+  // Anybody has numbers that no provider takes, and the sandbox has its own.
+  const isExpected = isByAnybody(call) || (caller !== undefined && isTest(caller.kind));
+  if (isExpected && refusal.reason === "DELIVERY_FAILED") return "refused";
+  // Anybody's crowd can fill the room for pages' calls.
+  if (isByAnybody(call) && reached === false && refusal.reason === "STORE_UNAVAILABLE") return "refused";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
 }
@@ -39,10 +43,6 @@ export function isAnybodysToBreakOff(call: FinishedCall): boolean {
 /** Whether a call came without a valid key, or with a page's. Pure. */
 function isByAnybody(call: FinishedCall): boolean {
   return isStrangers(call) || (call.caller !== undefined && isPublishable(call.caller.kind));
-}
-
-function isTestsOwn({ caller }: FinishedCall): boolean {
-  return caller !== undefined && isTest(caller.kind);
 }
 
 /** Whether nothing is known of a call's key: while keys cannot be looked up anybody could make any number of these fail. Pure. */

@@ -1,5 +1,5 @@
 /**
- * Traces, by OpenTelemetry's API: a span for each RPC, and spans below it for acts of the store and calls of providers. They
+ * Traces, by OpenTelemetry's API: a span for each call that not anybody could make, and spans below it for acts of the store and calls of providers. They
  * need an SDK that is loaded before the service (docs/tracing.md). Without one nothing is wrapped, and costs nothing.
  *
  * A span names what was done and its outcome. It holds no phone, no code, no key, and nothing that a provider said.

@@ -191,7 +191,7 @@ test("a message is handed over with its first call, whatever becomes of it, from
     metrics.providerCall("test", outcome, 5, job, startMs);
   };
   called({ failures: 0 }, 1_250);
-  called({ failures: 1 }, 9_000);
+  called({ failures: 1, provider: "test" }, 9_000);
   // Claimed from the outbox, after a crash: it was owed since the send.
   called({ failures: 0 }, 31_000);
   // A resend is owed since its own commit.

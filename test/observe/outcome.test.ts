@@ -49,6 +49,8 @@ test("what anybody breaks off is neither our fault nor that of callers who leave
   for (const kind of ["pub", "pubtest", "test"] as const)
     expect(callOutcomeOf({ ...undelivered, caller: { kind } })).toBe("refused");
   expect(callOutcomeOf({ ...undelivered, caller: { kind: "live" } })).toBe("failed");
+  const noRoom = { refusal: { reason: "STORE_UNAVAILABLE" }, caller: { kind: "pub" } } as const;
+  expect([false, true].map((reached) => callOutcomeOf({ ...noRoom, reached }))).toEqual(["refused", "failed"]);
   // Our own deadline, and our own fault.
   for (const reason of ["DEADLINE", "INTERNAL"] as const) {
     expect(callOutcomeOf({ refusal: { reason }, caller: { kind: "pub" } })).toBe("failed");

@@ -20,7 +20,7 @@ export function watchSessions(server: Http2Server | Http2SecureServer): void {
   server.prependListener("stream", keepSession);
 }
 
-/** What waits for the session's end has its half as well, which the session itself has no more by then. */
+/** The listener holds Node's half: at "close" the session has let go of it. */
 function keepForTurn(session: ServerHttp2Session): void {
   const ofSession = nodesHalfOf(session);
   session.once("close", () => setImmediate(() => ofSession));

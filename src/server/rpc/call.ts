@@ -15,7 +15,7 @@ export interface Call {
   readonly rpc: RpcName;
   /** The authenticated key. */
   caller?: ApiKey;
-  /** True where the key could not be looked up, and is a secret one that was valid lately. */
+  /** True where the key was not looked up, or in vain, and is a secret one that was valid lately. */
   isKnown?: boolean;
   /** The address whose limits the call counts for, as far as its headers tell. */
   address?: ClientAddress | undefined;

@@ -59,7 +59,7 @@ export interface GatewayOptions {
   readonly callsMax: number;
   /** Runs at each call's end, for logs and metrics. */
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
-  /** Performs a call whose key is known within what traces it, if anything does. */
+  /** Performs a call that not anybody could make within what traces it, if anything does. */
   readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
   /** Gets a request that was refused before it became a call, for logs and metrics. */
   readonly onTurnedAway?: (request: TurnedAway) => void;
@@ -355,10 +355,10 @@ async function refusalAtDoor(
     if (!places.take(place)) return refuseForNow("STORE_UNAVAILABLE");
     return key !== undefined && isPublishable(key.kind) ? takeGrant(way, entry) : undefined;
   } catch (error) {
-    call.isKnown = options.wasValid(request.headers.authorization);
     options.onFault(error);
     return refusalOfFault(error);
   } finally {
+    if (call.caller === undefined) call.isKnown = options.wasValid(request.headers.authorization);
     looked();
   }
 }

@@ -63,7 +63,7 @@ export interface CallerAddress {
  * those that are found.
  *
  * Every refused key counts for its address, and beyond the limit keys from there are IP_RATE_LIMITED, before any look-up.
- * Never so a key that was valid in the last five minutes: a stranger behind the same address could have a backend
+ * Never so a key that was asked for in the last five minutes and valid when last looked up: a stranger behind the same address could have a backend
  * refused. At an address that many have, a stranger and a backend that has just started look the same. So a well-formed key
  * from there is looked up beyond the limit too, and only a wrong one is refused.
  */
@@ -103,7 +103,11 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
     const now = clock();
     const { name } = presented.value;
     if (seenValid.get(name) > now) {
-      const judged = await lookUp(presented.value, now);
+      const judged = await lookUp(presented.value, now).catch((error: unknown) => {
+        // It says nothing of the key, whose calls would be strangers' in a long outage.
+        seenValid.set(name, now + seenValidMs, now);
+        throw error;
+      });
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
       if (!judged.ok) failures.take(addressOf().name);
       else if (remembered === undefined) known.remember(header, presented, isReadable(presented.value.kind));
@@ -132,7 +136,7 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
 
   return {
     authenticate,
-    /** Whether this is a secret key that was valid in the last five minutes. No look-up. */
+    /** Whether this is a secret key that was valid when it was last looked up, and asked for in the last five minutes. No look-up. */
     wasValid(header = ""): boolean {
       const presented = known.get(header) ?? readKey(header, kinds);
       return presented.ok && !isReadable(presented.value.kind) && seenValid.get(presented.value.name) > clock();

@@ -307,7 +307,7 @@ describe("a provider that asks to wait and does not say with what", () => {
     }
     expect(network.received).toHaveLength(recipientsOfAccount + 1);
     expect([await send(), await sendTo(odd(0))]).toMatchObject([
-      { ...paused, retryAfterMs: 2_000 },
+      { ...paused, retryAfterMs: 5_000 },
       { ...paused, retryAfterMs: 60_000 },
     ]);
     vi.setSystemTime(Date.now() + 249);

@@ -126,11 +126,10 @@ test("a provider that does not answer in time leaves the caller with what is kno
   expect([status, body["delivery"]]).toEqual([200, "DELIVERY_SENDING"]);
 });
 
-test("a provider that asks three numbers in a row to wait is left alone for so long", async () => {
+test("a provider that asks three numbers in a row to wait is tried with a fourth, and then left alone", async () => {
   const first = (await messagebird.seen()).length;
   await messagebird.script("429 wait", "429 wait", "429 wait", "429 wait");
   for (let i = 0; i < 5; i++) expect((await send()).status).toBe(200);
-  // The fourth tried whether all were meant.
   expect(await since(messagebird, first)).toHaveLength(4);
 });
 

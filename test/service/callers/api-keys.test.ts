@@ -221,6 +221,17 @@ test("a database that is down is no fault of the key's", async () => {
   expect(await ask(text)).toBe("ok");
 });
 
+test("a key that was valid stays known for as long as it is asked for and cannot be looked up", async () => {
+  const [{ text }, { text: unseen }] = [await makeKey(), await makeKey()];
+  expect(await ask(text)).toBe("ok");
+  isDown = true;
+  for (let minute = 0; minute < 20; minute += 1) {
+    system.advance(60_000);
+    for (const key of [text, unseen]) await expect(ask(key)).rejects.toThrow("down");
+  }
+  expect([text, unseen].map((key) => wasValid(`Bearer ${key}`))).toEqual([true, false]);
+});
+
 test("a key whose header is remembered is looked up at each call, and refused at once when it was revoked", async () => {
   const { id, text } = await makeKey();
   for (let i = 0; i < 3; i++) expect(await ask(text)).toBe("ok");

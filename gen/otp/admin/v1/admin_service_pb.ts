@@ -201,7 +201,7 @@ export type Counts = Message<"otp.admin.v1.Counts"> & {
   verifyTimeP99?: Duration | undefined;
 
   /**
-   * Calls that were refused, by reason. Counted in memory and added each minute; a crash may cost that minute.
+   * Calls that were refused, by reason, repeats under an Idempotency-Key aside. Counted in memory and added each minute; a crash may cost that minute.
    *
    * @generated from field: map<string, int64> refused = 15;
    */
