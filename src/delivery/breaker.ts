@@ -155,14 +155,15 @@ const pauseMsMax = 60_000;
 const tryEveryMs = 250;
 /** How soon a message that such a pause holds is looked at again: each look is written to its story. */
 const lookAgainMs = 5_000;
-/** For how long after its pause a recipient is no trial of another: it may be throttled by itself, whoever sends to it. */
+/** For how long after its pause a recipient is remembered. One throttled twice makes no trial: it may be throttled by itself, whoever sends to it. */
 const rememberedMs = 600_000;
+const timesMax = 2;
 
 /**
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
  * recipients have been throttled and no message was taken in between: then the account is supposed to be meant, and waits.
- * At once, and four times a second, a number that was not throttled lately tries that, and the first message taken ends the pause.
+ * At once, and four times a second, a number that was not throttled twice lately tries that, and the first message taken ends the pause.
  * Otherwise whoever has three numbers throttled would hold everybody's messages, a minute at a time. A recipient is kept as a
  * digest of the number, for eleven minutes at most.
  */
@@ -170,25 +171,26 @@ export function createPauses(): Pauses {
   let allUntilMs = 0;
   let isSupposed = false;
   let triedMs = -tryEveryMs;
-  const untilMs = new Map<string, number>();
+  const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();
   /** Recipients that were throttled since a call was last taken. */
   let inVain = new Set<string>();
 
   function forget(now: number): void {
-    for (const [recipient, until] of untilMs) {
-      if (until + rememberedMs > now && untilMs.size <= recipientsMax) return;
-      untilMs.delete(recipient);
+    for (const [recipient, { untilMs }] of throttled) {
+      if (untilMs + rememberedMs > now && throttled.size <= recipientsMax) return;
+      throttled.delete(recipient);
     }
   }
 
   return {
     take(recipient, now) {
       forget(now);
-      const its = untilMs.get(recipient);
-      const leftMs = (its ?? 0) - now;
+      const { untilMs, times } = throttled.get(recipient) ?? { untilMs: 0, times: 0 };
+      const leftMs = untilMs - now;
       const leftOfAllMs = allUntilMs - now;
-      if (its !== undefined || leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
-      if (now - triedMs < tryEveryMs) return Math.min(leftOfAllMs, lookAgainMs);
+      if (leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
+      const mayTry = leftMs <= 0 && times < timesMax && now - triedMs >= tryEveryMs;
+      if (!mayTry) return Math.max(leftMs, Math.min(leftOfAllMs, lookAgainMs));
       triedMs = now;
       return 0;
     },
@@ -206,8 +208,9 @@ export function createPauses(): Pauses {
         inVain = new Set();
       }
       if (outcome.of === "account") return;
-      untilMs.delete(recipient);
-      untilMs.set(recipient, until);
+      const times = (throttled.get(recipient)?.times ?? 0) + 1;
+      throttled.delete(recipient);
+      throttled.set(recipient, { untilMs: until, times });
       forget(now);
     },
   };

@@ -10,11 +10,11 @@ const connectionsPart = 3 / 4;
 /** What the process takes under load beside connections at rest, what strangers may have it hold among it. */
 const restBytes = 224 * 1_048_576;
 /**
- * What a connection at rest takes at most, measured: 27 KB, and 132 over TLS (docs/operate.md); 67 and 191 of clients who fill HTTP/2's
- * table of headers and send a long first message. Half a header block is 17 more, for which the rest has room. Most of it is
- * outside of V8's heap, so collecting does not help.
+ * What a connection at rest takes at most, measured: 27 KB, and 132 over TLS (docs/operate.md); 93 and 223 of clients who fill HTTP/2's
+ * table of headers, send half a header block and a long first message, and take answers. Most of it is outside of V8's heap,
+ * so collecting does not help.
  */
-const connectionBytes = { cleartext: 72 * 1_024, tls: 192 * 1_024 } as const;
+const connectionBytes = { cleartext: 96 * 1_024, tls: 224 * 1_024 } as const;
 
 /** Where memory is smaller than that, some connections have to be there all the same. */
 const connectionsMin = 256;

@@ -121,8 +121,8 @@ test("where files end before connections do, an address that opens more than the
 });
 
 test.skipIf(lacks("memory that connections over TLS have room in", "openssl")).each([
-  ["4,096 in cleartext", () => ({}), "4096"],
-  ["1,536 over TLS", writeCertificate, "1536"],
+  ["3,072 in cleartext", () => ({}), "3072"],
+  ["1,316 over TLS", writeCertificate, "1316"],
 ])("512 MiB have room for %s", async (_, settingsFor, connections) => {
   const node = join(folder, "node-with-little-memory");
   const preload = join(folder, "little-memory.mjs");

@@ -318,15 +318,20 @@ describe("a provider that asks to wait and does not say with what", () => {
     expect(await sendTo(odd(0))).toMatchObject({ ...paused, retryAfterMs: 59_750 });
   });
 
-  test("is not tried with a number that was throttled lately, whose messages come again by themselves", () => {
+  test("is not tried with a number that was throttled twice lately, whose messages come again by themselves", () => {
     const pauses = createPauses();
-    for (const i of [1, 2, 3]) pauses.note(`number ${i}`, { ...throttled, retryAfterMs: 5_000 }, 0);
+    for (const at of [0, 1_000]) {
+      for (const i of [1, 2, 3]) pauses.note(`number ${i}`, { ...throttled, retryAfterMs: 4_000 }, at);
+    }
+    pauses.note("once", { ...throttled, retryAfterMs: 4_000 }, 1_000);
     for (const i of [4, 5, 6]) pauses.note(`number ${i}`, throttled, 4_000);
     const seconds = Array.from({ length: 50 }, (_, i) => 6_000 + 1_000 * i);
     for (const now of seconds) {
       expect([1, 2, 3, 4].map((i) => pauses.take(`number ${i}`, now) > 0)).toEqual([true, true, true, true]);
       expect(pauses.take(`another ${now}`, now)).toBe(0);
     }
+    // Whoever asked again too soon is none of a stranger's.
+    expect(pauses.take("once", 60_000)).toBe(0);
     // The pause is over, and long after it such a number is as any other.
     expect(pauses.take("number 1", 64_000)).toBeLessThanOrEqual(0);
     for (const i of [7, 8, 9]) pauses.note(`number ${i}`, throttled, 700_000);
