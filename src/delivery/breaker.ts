@@ -1,8 +1,8 @@
 /**
  * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
  * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
- * wait is not called before its time, for the messages that it says; where it does not say, it is tried (`createPauses`). Meanwhile the answer is at once "unavailable"
- * (proven not sent), so that the message goes to the next provider.
+ * wait is not called before its time, for the messages that it says; where it does not say, it is tried (`createPauses`).
+ * Meanwhile the answer is at once "unavailable" (proven not sent), so that the message goes to the next provider.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
  * would take that gateway from everybody. For the same reason a recipient whose call failed does not make the trial, as
@@ -155,17 +155,18 @@ const pauseMsMax = 60_000;
 const tryEveryMs = 250;
 /** How soon a message that such a pause holds is looked at again: each look is written to its story. */
 const lookAgainMs = 5_000;
-/** For how long after its pause a recipient is remembered. One throttled twice makes no trial: it may be throttled by itself, whoever sends to it. */
+/** For how long after its pause a recipient is remembered. */
 const rememberedMs = 600_000;
+/** Throttled so often, a recipient makes no trial: it may be throttled by itself, whoever sends to it. */
 const timesMax = 2;
 
 /**
  * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
  * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
  * recipients have been throttled and no message was taken in between: then the account is supposed to be meant, and waits.
- * At once, and four times a second, a number that was not throttled twice lately tries that, and the first message taken ends the pause.
- * Otherwise whoever has three numbers throttled would hold everybody's messages, a minute at a time. A recipient is kept as a
- * digest of the number, for eleven minutes at most.
+ * At once, and four times a second, a number that was not throttled twice lately tries that, and the first message taken
+ * ends the pause. Otherwise whoever has three numbers throttled would hold everybody's messages, a minute at a time. A
+ * recipient is kept as a digest of the number, for eleven minutes at most.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;

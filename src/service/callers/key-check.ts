@@ -63,9 +63,9 @@ export interface CallerAddress {
  * those that are found.
  *
  * Every refused key counts for its address, and beyond the limit keys from there are IP_RATE_LIMITED, before any look-up.
- * Never so a key that was asked for in the last five minutes and valid when last looked up: a stranger behind the same address could have a backend
- * refused. At an address that many have, a stranger and a backend that has just started look the same. So a well-formed key
- * from there is looked up beyond the limit too, and only a wrong one is refused.
+ * Never so a key that was asked for in the last five minutes and valid when last looked up: a stranger behind the same
+ * address could have a backend refused. At an address that many have, a stranger and a backend that has just started look
+ * the same. So a well-formed key from there is looked up beyond the limit too, and only a wrong one is refused.
  */
 export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(options: KeyCheckOptions<Kind, Key>) {
   const { now: clock, kinds, failureLimit, isShared, onFault } = options;
@@ -136,7 +136,7 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
 
   return {
     authenticate,
-    /** Whether this is a secret key that was valid when it was last looked up, and asked for in the last five minutes. No look-up. */
+    /** Whether this is a secret key that was asked for in the last five minutes and valid when last looked up. No look-up. */
     wasValid(header = ""): boolean {
       const presented = known.get(header) ?? readKey(header, kinds);
       return presented.ok && !isReadable(presented.value.kind) && seenValid.get(presented.value.name) > clock();

@@ -1,8 +1,8 @@
 /**
- * Reads that many calls ask for at once, and of what anybody can ask for, and of any number of things: an origin by a preflight, a key by making up its id. If each
- * of them had a connection, calls would have none left. So all who ask while a read is under way share the next one, which is
- * one statement for all that they ask for. Each answer was read after its call had come: a key that was revoked before a call
- * never lets it pass.
+ * Reads that many calls ask for at once. Some are of what anybody can ask for, and of any number of things: an origin by a
+ * preflight, a key by making up its id. If each of them had a connection, calls would have none left. So all who ask while a
+ * read is under way share the next one, which is one statement for all that they ask for. Each answer was read after its call
+ * had come: a key that was revoked before a call never lets it pass.
  */
 import type { Connections, Statement } from "./connections.ts";
 
