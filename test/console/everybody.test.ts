@@ -247,7 +247,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
       await goTo(page, name);
       await page.locator("#skip").focus();
       await page.keyboard.press("Enter");
-      expect(await focused(page)).toBe(await page.locator("h1").innerText());
+      await expect.poll(() => focused(page)).toBe(await page.locator("h1").innerText());
       const passed: string[] = [];
       while (passed.at(-1) !== action && passed.length < 30) {
         await page.keyboard.press("Tab");
@@ -270,6 +270,6 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").getByText("Its code no longer verifies.").waitFor();
     await page.keyboard.press("Escape");
-    expect(await focused(page)).toBe("Cancel");
+    await expect.poll(() => focused(page)).toBe("Cancel");
   });
 });

@@ -55,18 +55,18 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     expect(await head.getAttribute("aria-sort")).toBeNull();
     await head.getByRole("button").focus();
     await page.keyboard.press("Enter");
-    expect(await head.getAttribute("aria-sort")).toBe("ascending");
+    await expect.poll(() => head.getAttribute("aria-sort")).toBe("ascending");
     expect((await names()).map((name) => name?.trim().replace(/ \S{10}$/, ""))).toEqual(["a", "b", "c 9", "c 10"]);
-    expect(await focused(page)).toBe("Name");
+    await expect.poll(() => focused(page)).toBe("Name");
     await page.keyboard.press("Enter");
-    expect(await head.getAttribute("aria-sort")).toBe("descending");
+    await expect.poll(() => head.getAttribute("aria-sort")).toBe("descending");
     await keys.getByRole("columnheader", { name: "Last used" }).getByRole("button").click();
-    expect(await head.getAttribute("aria-sort")).toBeNull();
+    await expect.poll(() => head.getAttribute("aria-sort")).toBeNull();
     await page.getByRole("link", { name: "Webhooks", exact: true }).click();
     await page.getByRole("link", { name: "Tenants and keys", exact: true }).click();
     const used = keys.getByRole("columnheader", { name: "Last used" });
     await used.waitFor();
-    expect(await used.getAttribute("aria-sort")).toBe("descending");
+    await expect.poll(() => used.getAttribute("aria-sort")).toBe("descending");
   });
 
   test("leads from a request_id to its story at once, and back", async () => {
@@ -80,7 +80,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     expect(page.url()).not.toContain(id);
     await page.goBack();
     await page.getByRole("heading", { name: "Results" }).waitFor();
-    expect(await what.inputValue()).toBe(id);
+    await expect.poll(() => what.inputValue()).toBe(id);
   });
 
   test("erases the number that was searched for, which is not typed again", async () => {
@@ -146,6 +146,6 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     await page.getByLabel("From").fill("2000-01-01T00:00");
     await page.getByRole("button", { name: "Show" }).click();
     await rows.first().waitFor();
-    expect(await page.getByLabel("From").inputValue()).toBe("2000-01-01T00:00");
+    await expect.poll(() => page.getByLabel("From").inputValue()).toBe("2000-01-01T00:00");
   });
 });

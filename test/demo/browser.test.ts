@@ -70,22 +70,22 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
   afterEach(() => endVisit(visitor));
 
   test("takes a person from number to proof by keyboard alone", async () => {
-    expect(await focused(page)).toBe("#phone");
+    await expect.poll(() => focused(page)).toBe("#phone");
     const phone = newPhone();
     const message = (await messagesToCome(page))(0);
     const code = await sendTo(phone);
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     expect(await message.textContent()).toContain(`To ${phone.slice(0, 3)}•••••••${phone.slice(-2)}`);
     // The page is at localhost, to which a code can be bound.
     expect(await message.textContent()).toContain(`@localhost #${code}`);
 
     await page.keyboard.type(wrongCode(code));
     await expectError("code", "That is not the code. 4 attempts left.");
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     expect(await page.locator("#code").inputValue()).toBe("");
     await page.keyboard.type(code);
     await expectProven();
-    expect(await focused(page)).toBe("This number is proven");
+    await expect.poll(() => focused(page)).toBe("This number is proven");
     const masked = `${phone.slice(0, 3)}•••••••${phone.slice(-2)}`;
     expect(await page.locator("#proven").textContent()).toBe(masked);
     const claims = await page.locator("#claims > *").allTextContents();
@@ -103,7 +103,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
 
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    expect(await focused(page)).toBe("#phone");
+    await expect.poll(() => focused(page)).toBe("#phone");
     expect(await page.locator("#phone").inputValue()).toBe("");
   });
 
@@ -168,7 +168,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     await expectError("code", "That is not the code. 1 attempt left.");
     await page.keyboard.type(wrongCode(code));
     await expectError("code", "That is not the code either, and it was the last attempt. Send a new one.");
-    expect(await focused(page)).toBe("Send a new code");
+    await expect.poll(() => focused(page)).toBe("Send a new code");
     await page.keyboard.press("Enter");
     await page.locator("#code:focus").waitFor();
     await page.keyboard.type(await codeIn(message(1)));
@@ -199,7 +199,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     await page.clock.resume();
     expect(await codeIn(message(1))).toBe(await codeIn(message(0)));
     await page.locator("#resends-left", { hasText: "1 left" }).waitFor();
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     // Each second of the countdowns passed in silence.
     await expectAnnounced([
       "Code sent. Enter its 6 digits.",
@@ -218,11 +218,11 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     await page.getByRole("button", { name: "Send again" }).focus();
     await page.clock.runFor(2_000);
     expect(await page.locator("#waits").innerText()).toMatch(/^It cannot be sent again.\s+Expires in 1:00/);
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     await page.clock.fastForward(61_000);
     await expectError("code", "This code has expired. Send a new one.");
     expect(await page.locator("#code").isDisabled()).toBe(true);
-    expect(await focused(page)).toBe("Send a new code");
+    await expect.poll(() => focused(page)).toBe("Send a new code");
     await page.keyboard.press("Enter");
     await page.locator("#code:focus").waitFor();
   });
@@ -238,10 +238,10 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     const canceled = page.waitForResponse(/\/v1\/otp\/cancel$/);
     await sendTo(newPhone());
     await page.keyboard.press("Shift+Tab");
-    expect(await focused(page)).toBe("Change number");
+    await expect.poll(() => focused(page)).toBe("Change number");
     await page.keyboard.press("Enter");
     expect(await (await canceled).json()).toMatchObject({ state: "STATE_CANCELED" });
-    expect(await focused(page)).toBe("#phone");
+    await expect.poll(() => focused(page)).toBe("#phone");
   });
 
   test("takes a code that the browser read from the SMS, and stops reading once one is asked about", async () => {
@@ -311,7 +311,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
         await page.keyboard.press("Tab");
       }
       expect(order).toEqual(["Change number", "#code", "Verify", "Send again"]);
-      expect(await focused(page)).toMatch(/^\d{6}$/);
+      await expect.poll(() => focused(page)).toMatch(/^\d{6}$/);
     });
 
     test.each(["light", "dark"] as const)("all text stands out from its ground, in %s colours", async (colorScheme) => {
@@ -349,7 +349,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
         await page.locator("#phone").fill(phone);
         await page.keyboard.press("Enter");
         await expectError("phone", sentence);
-        expect(await focused(page)).toBe("#phone");
+        await expect.poll(() => focused(page)).toBe("#phone");
         expect(await page.locator("#phone").getAttribute("aria-invalid")).toBe("true");
       }
       const field = page.getByRole("textbox", { name: "Phone number", description: cases[3]?.[1] as string });

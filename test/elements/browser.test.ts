@@ -63,12 +63,12 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await page.locator("#step-code").waitFor();
     const code = codeOf("+31612345678");
     expect(await page.locator("#boxes > span").count()).toBe(6);
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     await page.keyboard.type(wrongCode(code));
     await expectError("code", "That is not the code. 4 attempts left.");
     await page.keyboard.type(code);
     await expectProven();
-    expect(await focused(page)).toBe("This number is proven");
+    await expect.poll(() => focused(page)).toBe("This number is proven");
     const [sent, refused, verified, ...more] = await told();
     expect([sent, refused, more]).toEqual([
       { type: "sent", detail: { requestId: expect.stringMatching(/^[\w-]{22}$/) as string, codeLength: 6 } },
@@ -82,11 +82,13 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     });
     expect(await kept()).toBe("{}");
     await page.locator("#announcer", { hasText: "The code was right" }).waitFor({ state: "attached" });
-    expect(await visitor?.announced()).toEqual([
-      "Code sent. Enter its 6 digits.",
-      "That is not the code. 4 attempts left.",
-      "The code was right. This number is proven.",
-    ]);
+    await expect
+      .poll(() => visitor?.announced())
+      .toEqual([
+        "Code sent. Enter its 6 digits.",
+        "That is not the code. 4 attempts left.",
+        "The code was right. This number is proven.",
+      ]);
   });
 
   test("a number with its country code shows its country", async () => {
@@ -150,7 +152,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     const answered = page.waitForResponse(/\/v1\/otp\/cancel$/);
     await page.getByRole("button", { name: "Change number" }).press("Enter");
     expect(await (await answered).json()).toMatchObject({ state: "STATE_CANCELED" });
-    expect(await focused(page)).toBe("#phone");
+    await expect.poll(() => focused(page)).toBe("#phone");
     expect(await kept()).toBe("{}");
 
     await sendTo(newPhone());
@@ -169,7 +171,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await page.clock.fastForward(601_000);
     await expectError("code", "This code has expired. Send a new one.");
     expect((await told()).map(({ type }) => type)).toEqual(["sent", "expired"]);
-    expect(await focused(page)).toBe("Send a new code");
+    await expect.poll(() => focused(page)).toBe("Send a new code");
     await page.keyboard.press("Enter");
     await page.locator("#code:focus").waitFor();
     expect((await told()).map(({ type }) => type)).toEqual(["sent", "expired", "sent"]);
@@ -187,7 +189,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await page.getByRole("button", { name: "Call me instead" }).press("Enter");
     await page.locator("#resends-left", { hasText: "1 left" }).waitFor();
     expect(callers.received.findLast(({ to }) => to === phone)?.code).toBe(code);
-    expect(await focused(page)).toBe("#code");
+    await expect.poll(() => focused(page)).toBe("#code");
     await page.keyboard.type(code);
     await expectProven();
   });
@@ -270,7 +272,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     // A new code needs a new token, which is asked for beside the number.
     await page.clock.fastForward(601_000);
     await page.getByRole("button", { name: "Send a new code" }).press("Enter");
-    expect(await focused(page)).toBe("#phone");
+    await expect.poll(() => focused(page)).toBe("#phone");
   });
 
   test("the page has its own words, looks and end", async () => {

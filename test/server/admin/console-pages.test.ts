@@ -104,13 +104,13 @@ test("a suspect is explained, the guard is told to enforce, and the block is lif
   await page.getByLabel("Note").fill("<b>pumped</b>");
   await page.getByRole("button", { name: "Block it" }).click();
   await page.getByRole("region", { name: "Entries of the lists" }).getByText("<b>pumped</b>").waitFor();
-  expect(await announced()).toContain("It is blocked.");
+  await expect.poll(announced).toContain("It is blocked.");
   await page.getByRole("button", { name: "Allow", exact: true }).last().click();
   await page.getByLabel("Prefix or number").fill("+31971");
   await page.getByRole("button", { name: "Allow it" }).click();
   await page.getByRole("button", { name: "Remove +31971", exact: true }).click();
   await page.getByText("allowed", { exact: true }).waitFor({ state: "detached" });
-  expect(await announced()).toContain("It is not on the lists any more.");
+  await expect.poll(announced).toContain("It is not on the lists any more.");
   expect(page.url()).not.toContain("3197");
   expect(misdeeds).toEqual([]);
   await leave();

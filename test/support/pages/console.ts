@@ -67,7 +67,15 @@ export function endWithTests(begun: () => { visitor: Visitor; browser: Browser; 
 
 /** Goes to a place of the console by its address, and waits until it is filled. */
 export async function goTo(page: Page, link: string): Promise<void> {
-  await page.evaluate((to) => void (location.hash = `#/${to}`), link);
+  await page.evaluate(async (to) => {
+    // The page's own listener is the earlier one: once ours is called, the place that was left is gone.
+    const left = new Promise((done) => {
+      addEventListener("hashchange", done, { once: true });
+    });
+    const before = location.hash;
+    location.hash = `#/${to}`;
+    if (location.hash !== before) await left;
+  }, link);
   await page.locator("main h1").waitFor();
   await filled(page);
 }
