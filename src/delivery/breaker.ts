@@ -1,7 +1,7 @@
 /**
  * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
  * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
- * wait is not called before its time, for the messages that it says; where it does not say, it is tried (`createPauses`).
+ * wait is not called before its time: with everything where it says that it counts the account, else with that recipient.
  * Meanwhile the answer is at once "unavailable" (proven not sent), so that the message goes to the next provider.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
@@ -63,7 +63,7 @@ export function guarded(
     isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
     async send(sms, signal, onStatus) {
       const recipient = digest("recipient", sms.to).toString("base64");
-      const pauseMs = pauses.take(recipient, now());
+      const pauseMs = pauses.leftMs(recipient, now());
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
       // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
       if (policy.state === CircuitState.HalfOpen) return broken;
@@ -139,79 +139,47 @@ function isFailure(result: unknown): boolean {
 // ---- pauses ----------------------------------------------------------------------------------------------------------
 
 interface Pauses {
-  /** How long a message is to wait still, in milliseconds; 0 or less for one that goes. That one may be the trial of a pause. */
-  take(recipient: string, now: number): number;
+  /** How long a message is to wait still, in milliseconds; 0 or less for one that goes. */
+  leftMs(recipient: string, now: number): number;
   /** Notes how a call ended. */
   note(recipient: string, outcome: SendOutcome, now: number): void;
 }
 
-/** Recipients whose throttles, with no call taken in between, are one of the account. */
-export const recipientsOfAccount = 3;
 /** Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten. */
 export const recipientsMax = 1_000;
 /** The longest pause that a provider may ask for. */
 const pauseMsMax = 60_000;
-/** How often a pause that was only supposed is tried. */
-const tryEveryMs = 250;
-/** How soon a message that such a pause holds is looked at again: each look is written to its story. */
-const lookAgainMs = 5_000;
-/** For how long after its pause a recipient is remembered. */
-const rememberedMs = 600_000;
-/** Throttled so often, a recipient makes no trial: it may be throttled by itself, whoever sends to it. */
-const timesMax = 2;
 
 /**
- * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
- * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
- * recipients have been throttled and no message was taken in between: then the account is supposed to be meant, and waits.
- * At once, and four times a second, a number that was not throttled twice lately tries that, and the first message taken
- * ends the pause. Otherwise whoever has three numbers throttled would hold everybody's messages, a minute at a time. A
- * recipient is kept as a digest of the number, for eleven minutes at most.
+ * The pauses of a provider. Only one that says that it counts the whole account pauses everybody's messages: anybody may
+ * have as many numbers throttled as he has, by whatever limit a gateway has for one. A recipient is kept as a digest of
+ * the number, until its pause is over.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
-  let isSupposed = false;
-  let triedMs = -tryEveryMs;
-  const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();
-  /** Recipients that were throttled since a call was last taken. */
-  let inVain = new Set<string>();
+  const untilMs = new Map<string, number>();
 
   function forget(now: number): void {
-    for (const [recipient, { untilMs }] of throttled) {
-      if (untilMs + rememberedMs > now && throttled.size <= recipientsMax) return;
-      throttled.delete(recipient);
+    for (const [recipient, endMs] of untilMs) {
+      if (endMs > now && untilMs.size <= recipientsMax) return;
+      untilMs.delete(recipient);
     }
   }
 
   return {
-    take(recipient, now) {
+    leftMs(recipient, now) {
       forget(now);
-      const { untilMs, times } = throttled.get(recipient) ?? { untilMs: 0, times: 0 };
-      const leftMs = untilMs - now;
-      const leftOfAllMs = allUntilMs - now;
-      if (leftOfAllMs <= 0 || !isSupposed) return Math.max(leftMs, leftOfAllMs);
-      const mayTry = leftMs <= 0 && times < timesMax && now - triedMs >= tryEveryMs;
-      if (!mayTry) return Math.max(leftMs, Math.min(leftOfAllMs, lookAgainMs));
-      triedMs = now;
-      return 0;
+      return Math.max(untilMs.get(recipient) ?? 0, allUntilMs) - now;
     },
     note(recipient, outcome, now) {
-      if (outcome.kind === "accepted") {
-        inVain = new Set();
-        if (isSupposed) allUntilMs = 0;
-      }
       if (outcome.kind !== "throttled" || outcome.retryAfterMs === undefined) return;
       const until = now + Math.min(outcome.retryAfterMs, pauseMsMax);
-      if (outcome.of === undefined) inVain.add(recipient);
-      if (outcome.of === "account" || inVain.size >= recipientsOfAccount) {
+      if (outcome.of === "account") {
         allUntilMs = until;
-        isSupposed = outcome.of !== "account";
-        inVain = new Set();
+        return;
       }
-      if (outcome.of === "account") return;
-      const times = (throttled.get(recipient)?.times ?? 0) + 1;
-      throttled.delete(recipient);
-      throttled.set(recipient, { untilMs: until, times });
+      untilMs.delete(recipient);
+      untilMs.set(recipient, until);
       forget(now);
     },
   };

@@ -63,7 +63,7 @@ export type SendOutcome =
       readonly detail: string;
     }
   /**
-   * Proven not sent; the provider asks to wait, with everything or with this recipient, as far as it says which. `isUnasked`
+   * Proven not sent; the provider asks to wait: with everything where it says so, else with this recipient. `isUnasked`
    * while it is left alone for that.
    */
   | {

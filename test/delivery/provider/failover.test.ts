@@ -126,11 +126,13 @@ test("a provider that does not answer in time leaves the caller with what is kno
   expect([status, body["delivery"]]).toEqual([200, "DELIVERY_SENDING"]);
 });
 
-test("a provider that asks three numbers in a row to wait is tried with a fourth, and then left alone", async () => {
-  const first = (await messagebird.seen()).length;
-  await messagebird.script("429 wait", "429 wait", "429 wait", "429 wait");
+test("a provider that asks to wait is asked once for each number, and the next one takes its message", async () => {
+  const [first, second] = [(await messagebird.seen()).length, (await webhook.seen()).length];
+  await messagebird.script("429 wait", "429 wait", "429 wait", "429 wait", "429 wait");
   for (let i = 0; i < 5; i++) expect((await send()).status).toBe(200);
-  expect(await since(messagebird, first)).toHaveLength(4);
+  const [tried, taken] = [await since(messagebird, first), await since(webhook, second)];
+  expect(tried).toHaveLength(5);
+  expect(taken.map(({ reference }) => reference)).toEqual(tried.map(({ reference }) => reference));
 });
 
 test.each(["401", "404", "405"] as const)(
