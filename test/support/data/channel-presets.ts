@@ -241,6 +241,7 @@ export const manualsOfChannels = {
     refusals: [
       [metaError(400, 131_026), "recipient"],
       [metaError(400, 131_030), "recipient"],
+      [metaError(403, 130_497), "recipient"],
       [metaError(400, 131_042), "balance"],
       [metaError(401, 190), "credentials"],
       [metaError(403, 131_005), "credentials"],
