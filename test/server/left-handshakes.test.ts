@@ -5,12 +5,12 @@
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
-import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
+import { firstMessage } from "../support/network/client-hello.ts";
 import { forgetPeak, peakMiB, residentMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { mallocSettings } from "../support/service/held.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -19,19 +19,6 @@ import { temporaryFolder } from "../support/service/world.ts";
 const leavers = 3_500;
 /** What docs/security.md promises; when TLS was begun for each of them, they took 90 to 190. */
 const growthMiBMax = 64;
-
-/** The first message of a handshake. */
-async function hello(): Promise<Buffer> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const client = connectTls({ port: (listener.address() as AddressInfo).port, ALPNProtocols: ["h2", "http/1.1"] });
-  client.on("error", () => {});
-  const [socket] = await once(listener, "connection");
-  const [bytes] = (await once(socket, "data")) as [Buffer];
-  socket.destroy();
-  listener.close();
-  return bytes;
-}
 
 async function comeAndLeave(port: number, bytes: Buffer, from: string): Promise<void> {
   const socket = connect({ port, host: "127.0.0.1", localAddress: from });
@@ -85,7 +72,7 @@ describe.skipIf(lacks("handshakes that are left", "openssl"))("with a certificat
   ] as const)("those who leave, of %s, cost next to nothing", async (_, to, from) => {
     const port = ports[to];
     const { pid } = otpd.process;
-    const bytes = await hello();
+    const bytes = await firstMessage();
     forgetPeak(pid);
     otpd.process.kill("SIGSTOP");
     let next = 0;

@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { Ahead, bytesAheadMax } from "./ahead.ts";
 import { recordsPerHandshake } from "./certificate.ts";
+import { ClientHellos } from "./client-hello.ts";
 import { handleOf } from "./handle.ts";
 
 /** Records that TLS is handed at once: of a byte each they take it and HTTP/1 some 1 ms. */
@@ -18,8 +19,10 @@ const recordsAtOnce = 256;
 const recordHeadBytes = 5;
 const lengthAt = 3;
 const handshakeType = 22;
-/** What a client may say in a handshake, of which its first message is 16 KiB at most. */
-const handshakeBytesMax = 32_768;
+/** From there on a first byte begins a message as of SSL 2. OpenSSL takes those too, and no length of theirs is where it is read here. */
+const ssl2 = 0x80;
+/** What a client may say in a handshake: 2 KB at first, these again where it is asked to, and 0.2 KB. OpenSSL keeps up to six times of it. */
+const handshakeBytesMax = 8_192;
 
 /** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
 const roomBytes = 16_384;
@@ -39,6 +42,7 @@ export class Wire extends Duplex {
   #isOfHandshake = false;
   #isSecured = false;
   #handshakeBytes = 0;
+  #hellos: ClientHellos | undefined = new ClientHellos();
   #contentBytesDue = 0;
   #isFull = false;
   /** For how many the next record of a handshake counts. For the first one our key has to work. */
@@ -82,6 +86,7 @@ export class Wire extends Duplex {
 
   handshakeDone(): void {
     this.#isSecured = true;
+    this.#hellos = undefined;
     this.ahead.end();
   }
 
@@ -177,9 +182,10 @@ export class Wire extends Duplex {
   /** Counts the records from `from` on, and tells where TLS has enough of them. */
   #countTo(chunk: Buffer, from: number): number {
     let at = from;
-    for (let records = 0; at < chunk.length;) {
+    for (let records = 0; at < chunk.length && !this.destroyed;) {
       if (this.#headBytes === recordHeadBytes) {
         const bytes = Math.min(this.#contentBytesDue, chunk.length - at);
+        if (this.#isOfHandshake && this.#hellos?.take(chunk.subarray(at, at + bytes)) === false) this.destroy();
         this.#contentBytesDue -= bytes;
         at += bytes;
         if (this.#contentBytesDue === 0) this.#headBytes = 0;
@@ -188,6 +194,7 @@ export class Wire extends Duplex {
       const byte = chunk[at] as number;
       if (this.#headBytes === 0) {
         if (records === recordsAtOnce) return at;
+        if (this.records === 0 && byte >= ssl2) this.destroy();
         records += 1;
         this.#isOfHandshake = byte === handshakeType;
         this.records += this.#isOfHandshake ? this.#recordsOfHandshake() : 1;
@@ -195,10 +202,7 @@ export class Wire extends Duplex {
       if (this.#headBytes >= lengthAt) this.#contentBytesDue = this.#contentBytesDue * 256 + byte;
       this.#headBytes += 1;
       at += 1;
-      if (this.#isOfHandshake && this.#headBytes === recordHeadBytes && this.#isTooMuchOfHandshake()) {
-        this.destroy();
-        return at;
-      }
+      if (this.#isOfHandshake && this.#headBytes === recordHeadBytes && this.#isTooMuchOfHandshake()) this.destroy();
     }
     return at;
   }
