@@ -42,9 +42,8 @@ import { isDevelopment, type Base } from "./base.ts";
 import { createFaultLines, createTurnedAwayLines } from "./observers.ts";
 import type { OwnAddressOf } from "./calls.ts";
 import { settingsRules } from "./operator-settings.ts";
+import { roomForOperators } from "./room-for-connections.ts";
 
-/** Operators and their tools are few; strangers are to find no more room here than this. */
-const connectionsMax = 256;
 /** Calls of one key: 200 at once, and 50 a second. */
 const callLimit = { burst: 200, intervalMs: 20 };
 const ownHost = "127.0.0.1";
@@ -62,7 +61,7 @@ export async function startAdmin(base: Base, ownAddressOf: OwnAddressOf, version
     ...connectionLimits,
     idleMs: config.idleMs,
     maxAgeMs: config.connectionMaxAgeMs,
-    connectionsMax,
+    connectionsMax: roomForOperators(),
     ownAddressOf,
     pace: base.pace,
     isProxy: createIsWithin(config.trustedProxies),

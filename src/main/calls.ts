@@ -39,7 +39,7 @@ export function createOwnAddresses({ config }: Base): OwnAddressOf {
 
 export function createBoundConnections(base: Base, ownAddressOf: OwnAddressOf): Connections {
   const { config, telemetry } = base;
-  const room = roomForConnections(config.tls === undefined ? "cleartext" : "tls");
+  const room = roomForConnections(config.tls === undefined ? "cleartext" : "tls", config.admin.access !== "off");
   const connectionsMax = Math.min(config.connectionsMax, room.connectionsMax);
   if (connectionsMax < config.connectionsMax) {
     telemetry.warning(

@@ -5,8 +5,11 @@
 import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 
-/** The part of all files for connections. The rest is for the database and for calls of providers, which may be many. */
+/** The part of all files for connections, operators' among them. The rest is for the database and for calls of providers, which may be many. */
 const connectionsPart = 3 / 4;
+/** Operators and their tools are few: strangers are to find no more room at their port than this, and this part of all files. */
+const operatorsMax = 256;
+const operatorsPart = 1 / 8;
 /** What the process takes under load beside connections at rest, what strangers may have it hold among it. */
 const restBytes = 224 * 1_048_576;
 /**
@@ -25,19 +28,26 @@ export interface Room {
   readonly cause: string;
 }
 
-/** The least room that files and memory leave, 1 or more connections. */
-export function roomForConnections(kind: keyof typeof connectionBytes): Room {
-  const files = { connectionsMax: withinFiles(), cause: "may open so few files (ulimit -n)" };
+/** The least room that files and memory leave callers, 1 or more connections; beside those of the operators' port where there is one. */
+export function roomForConnections(kind: keyof typeof connectionBytes, hasOperators: boolean): Room {
+  const ofOperators = hasOperators ? roomForOperators() : 0;
+  const withinFiles = Math.floor(filesMax() * connectionsPart) - ofOperators;
+  const files = { connectionsMax: withinFiles, cause: "may open so few files (ulimit -n)" };
   const memory = { connectionsMax: withinMemory(kind), cause: "may take so little memory" };
   return files.connectionsMax < memory.connectionsMax ? files : memory;
 }
 
-/** Without a limit, or where it cannot be told, there is room for any number. */
-function withinFiles(): number {
+/** How many connections the operators' port may have. */
+export function roomForOperators(): number {
+  return Math.min(operatorsMax, Math.floor(filesMax() * operatorsPart));
+}
+
+/** How many files the process may have open. Without a limit, or where it cannot be told, that is any number. */
+function filesMax(): number {
   try {
     // Node has made the soft limit as large as the hard one by now.
     const [, files] = /^Max open files +(\d+) /m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
-    return files === undefined ? Number.POSITIVE_INFINITY : Math.floor(Number(files) * connectionsPart);
+    return files === undefined ? Number.POSITIVE_INFINITY : Number(files);
   } catch {
     return Number.POSITIVE_INFINITY;
   }

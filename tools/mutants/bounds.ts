@@ -353,14 +353,6 @@ export const boundsMutants: readonly Mutant[] = [
     suites: ["test/server/wire.test.ts"],
   },
   {
-    name: "any number of names in TLS",
-    breaks: "600 connections of one address end a process of 512 MiB by names of authorities",
-    place: "src/server/listener/client-hello.ts#hasManyNames",
-    text: `> namesBytesMax`,
-    replacement: `> 65_535`,
-    suites: ["test/server/client-hello.test.ts"],
-  },
-  {
     name: "TLS from the first moment",
     breaks: "each client who sends a hello and leaves has 35 KB made for it, and our key works for it",
     place: "src/server/listener/wire.ts#Wire.#came",

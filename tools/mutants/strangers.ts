@@ -157,6 +157,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/pace.test.ts"],
   },
   {
+    name: "any number of names in TLS",
+    breaks: "600 connections of one address end a process of 512 MiB by names of authorities",
+    place: "src/server/listener/client-hello.ts#hasManyNames",
+    text: `> namesBytesMax`,
+    replacement: `> 65_535`,
+    suites: ["test/server/client-hello.test.ts"],
+  },
+  {
     name: "TLS is handed all that came at once",
     breaks: "3,000 records of a byte are decrypted and taken one by one before anybody counts them",
     place: "src/server/listener/wire.ts#Wire.#countTo",
