@@ -1,7 +1,8 @@
 /**
  * What we hold in memory for strangers, in bytes by estimate: answers that nobody takes, requests that are not whole.
  * All of them together have a budget. When it is spent, the address that has the most of it loses connections: those
- * that have the most, the oldest first. Nobody loses any for having many neighbours that hold little.
+ * that have the most, the oldest first. Nobody loses any for having many neighbours that hold little, or for what another
+ * address has that may not go.
  */
 
 export interface HoldingsOptions<Holder> {
@@ -52,23 +53,26 @@ export function createHoldings<Holder extends object>(options: HoldingsOptions<H
   function makeRoom(): void {
     if (bytes <= bytesMax) return;
     const leavers: [Holder, bytes: number][] = [];
+    /** What addresses have left of which nothing may go. */
+    let staying = 0;
     // Who has the most is last; of those who have as much, who came first.
     const addresses = [...byAddress].toReversed().toSorted(([, a], [, b]) => a.bytes - b.bytes);
-    while (bytes > enough) {
+    while (bytes - staying > enough) {
       const most = addresses.pop();
       if (most === undefined) break;
       const [address, its] = most;
-      // Where those who have the most stay, whoever has less than an equal part is not to go for them.
+      // Of many who have little, those who have less than an equal part are not to go for the others.
       if (its.bytes <= bytesMax / byAddress.size) break;
       // Down to the next address, and somewhat further, lest two of them take turns.
       const leave = (addresses.at(-1)?.[1].bytes ?? 0) * (1 - freedPart);
       for (const [holder, held] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {
-        if (bytes <= enough || its.bytes < leave) break;
+        if (bytes - staying <= enough || its.bytes < leave) break;
         if (!mayGo(holder, held)) continue;
         leavers.push([holder, remove(holder, address)]);
       }
-      if (its.byHolder.size === 0 || its.bytes >= leave) continue;
-      addresses.splice(addresses.findLastIndex(([, other]) => other.bytes <= its.bytes) + 1, 0, most);
+      if (its.byHolder.size === 0) continue;
+      if (its.bytes >= leave) staying += its.bytes;
+      else addresses.splice(addresses.findLastIndex(([, other]) => other.bytes <= its.bytes) + 1, 0, most);
     }
     nextLookBytes = Math.max(bytesMax, bytes + bytesMax * freedPart);
     for (const [holder, held] of leavers) evict(holder, held);
