@@ -2,7 +2,7 @@
  * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
  * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
  * wait is not called before its time: with everything where it says that it counts the account, else with that recipient.
- * Meanwhile the answer is at once "unavailable" (proven not sent), so that the message goes to the next provider.
+ * Meanwhile the answer is at once "unavailable" or "throttled" (proven not sent), so that the message goes to the next one.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
  * would take that gateway from everybody. For the same reason a recipient whose call failed does not make the trial, as
@@ -147,40 +147,52 @@ interface Pauses {
 
 /** Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten. */
 export const recipientsMax = 1_000;
-/** The longest pause that a provider may ask for. */
+/** The longest pause, asked for or lengthened. */
 const pauseMsMax = 60_000;
+/** By how much a number's pause is longer than was asked for, at most: those throttled together do not come again together. */
+const spreadPart = 1 / 4;
+/** For how long after its pause a recipient is remembered, in which the next one is twice as long. */
+const rememberedMs = 60_000;
 
 /**
- * The pauses of a provider. Only one that says that it counts the whole account pauses everybody's messages: anybody may
- * have as many numbers throttled as he has, by whatever limit a gateway has for one. A recipient is kept as a digest of
- * the number, until its pause is over.
+ * The pauses of a provider. Only one that says that it counts the whole account pauses everybody's messages: otherwise
+ * whoever has his own numbers throttled would hold them. A recipient that is throttled again waits twice as long each
+ * time, lest its calls use up what the gateway takes of others. It is kept as a digest of the number, until a call two
+ * minutes later or more.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
-  const untilMs = new Map<string, number>();
+  const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();
 
   function forget(now: number): void {
-    for (const [recipient, endMs] of untilMs) {
-      if (endMs > now && untilMs.size <= recipientsMax) return;
-      untilMs.delete(recipient);
+    for (const [recipient, { untilMs }] of throttled) {
+      if (untilMs + rememberedMs > now && throttled.size <= recipientsMax) return;
+      throttled.delete(recipient);
     }
   }
 
   return {
     leftMs(recipient, now) {
       forget(now);
-      return Math.max(untilMs.get(recipient) ?? 0, allUntilMs) - now;
+      return Math.max(throttled.get(recipient)?.untilMs ?? 0, allUntilMs) - now;
     },
     note(recipient, outcome, now) {
+      if (outcome.kind === "accepted") throttled.delete(recipient);
       if (outcome.kind !== "throttled" || outcome.retryAfterMs === undefined) return;
-      const until = now + Math.min(outcome.retryAfterMs, pauseMsMax);
       if (outcome.of === "account") {
-        allUntilMs = until;
+        allUntilMs = now + Math.min(outcome.retryAfterMs, pauseMsMax);
         return;
       }
-      untilMs.delete(recipient);
-      untilMs.set(recipient, until);
+      const times = (throttled.get(recipient)?.times ?? 0) + 1;
+      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * (1 + spreadPart * spreadOf(recipient)));
+      throttled.delete(recipient);
+      throttled.set(recipient, { untilMs: now + Math.min(pauseMs, pauseMsMax), times });
       forget(now);
     },
   };
+}
+
+/** From 0 to 1, always the same for one recipient. */
+function spreadOf(recipient: string): number {
+  return (Buffer.from(recipient, "base64")[0] ?? 0) / 255;
 }

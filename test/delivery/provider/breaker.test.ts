@@ -307,6 +307,39 @@ describe("a provider that asks to wait and does not say with what", () => {
     },
   );
 
+  test("waits twice as long each time that its number is throttled again, a minute at most, until it is taken", async () => {
+    const { network, sendTo } = createGuarded();
+    const waits: number[] = [];
+    for (const outcome of [...Array.from({ length: 6 }, () => throttled), taken, throttled]) {
+      network.script.push(outcome.kind === "throttled" ? { ...outcome, retryAfterMs: 5_000 } : outcome);
+      await sendTo(odd(1));
+      const left = await sendTo(odd(1));
+      const waitMs = left.kind === "throttled" ? (left.retryAfterMs ?? 0) : 0;
+      waits.push(waitMs);
+      vi.setSystemTime(Date.now() + waitMs);
+    }
+    const [first = 0] = waits;
+    expect(first).toBeGreaterThanOrEqual(5_000);
+    expect(first).toBeLessThanOrEqual(6_250);
+    const expected = [1, 2, 4, 8].map((times) => expect.closeTo(first * times, -1) as number);
+    expect(waits).toEqual([...expected, 60_000, 60_000, 0, expect.closeTo(first, -1)]);
+  });
+
+  test("lets numbers that are throttled together come again apart, up to a quarter later", async () => {
+    const { network, sendTo } = createGuarded();
+    const waits: number[] = [];
+    for (let i = 0; i < 10; i += 1) {
+      network.script.push({ ...throttled, retryAfterMs: 8_000 });
+      await sendTo(odd(i));
+      const left = await sendTo(odd(i));
+      waits.push(left.kind === "throttled" ? (left.retryAfterMs ?? 0) : 0);
+    }
+    const sorted = waits.toSorted((a, b) => a - b);
+    expect(sorted[0]).toBeGreaterThanOrEqual(8_000);
+    expect(sorted.at(-1)).toBeLessThanOrEqual(10_000);
+    expect((sorted.at(-1) ?? 0) - (sorted[0] ?? 0)).toBeGreaterThan(1_000);
+  });
+
   test("has so many numbers remembered, and no more", () => {
     const pauses = createPauses();
     const of = (i: number) => `recipient ${i}`;

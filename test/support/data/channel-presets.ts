@@ -242,6 +242,8 @@ export const manualsOfChannels = {
       [metaError(400, 131_026), "recipient"],
       [metaError(400, 131_030), "recipient"],
       [metaError(403, 130_497), "recipient"],
+      [metaError(400, 130_472), "recipient"],
+      [metaError(400, 131_049), "recipient"],
       [metaError(400, 131_042), "balance"],
       [metaError(401, 190), "credentials"],
       [metaError(403, 131_005), "credentials"],
