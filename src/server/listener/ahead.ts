@@ -4,7 +4,7 @@
  * cleartext until it is known what it speaks (tell-apart.ts).
  */
 
-/** What is read ahead at most: a record of TLS is no larger. */
+/** What is read ahead at most: a record of a handshake is no larger. */
 export const bytesAheadMax = 5 + 16_384;
 /** And in how many pieces: to read these takes as long as to take the connection. */
 const piecesAheadMax = 8;

@@ -2,7 +2,7 @@
  * The certificate in use, and what a handshake costs by its key: one of RSA with 4,096 bits takes seven times as long to sign as
  * one with 2,048, and anybody can have it sign.
  */
-import { createPrivateKey } from "node:crypto";
+import { constants, createPrivateKey } from "node:crypto";
 
 export interface Certificate {
   readonly cert: string;
@@ -11,7 +11,7 @@ export interface Certificate {
 
 export interface CertificateInUse {
   /** Reads it anew, as TLS takes it. Throws, and keeps what it had, where there is none in it. */
-  read(): Certificate & { readonly minVersion: "TLSv1.2"; readonly ecdhCurve: string };
+  read(): Certificate & typeof protocol;
   /** For how many records the first of a handshake counts. */
   readonly handshakeRecords: number;
 }
@@ -26,7 +26,7 @@ export function createCertificateInUse(readCertificate: () => Certificate): Cert
         throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
       }
       handshakeRecords = handshakeRecordsOf(createPrivateKey(key).asymmetricKeyDetails?.modulusLength);
-      return { cert, key, minVersion: "TLSv1.2", ecdhCurve: groups };
+      return { cert, key, ...protocol };
     },
     get handshakeRecords() {
       return handshakeRecords;
@@ -39,6 +39,13 @@ export function createCertificateInUse(readCertificate: () => Certificate): Cert
  * Every client has P-256, since TLS 1.3 demands it. What OpenSSL does not know it leaves out from 3.5 on.
  */
 const groups = opensslIsFrom(3, 5) ? "?X25519MLKEM768:X25519:P-256" : "X25519:P-256";
+
+/** What we speak. Nobody may begin another handshake within a connection: our key would have to work again, unseen (wire.ts). */
+const protocol = {
+  minVersion: "TLSv1.2",
+  ecdhCurve: groups,
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+} as const;
 
 function opensslIsFrom(major: number, minor: number): boolean {
   const [itsMajor = 0, itsMinor = 0] = process.versions.openssl.split(".").map(Number);

@@ -1,7 +1,7 @@
 /**
- * The first message of TLS, looked at before TLS has all of it. OpenSSL makes an object of 200 bytes of each name of an
- * authority in it, of which four bytes are enough for one, and keeps them with the connection whether anybody asks for them or
- * not. Hardly a client names any, so one that names more than a few has its connection ended (wire.ts).
+ * The first message of TLS, looked at before TLS has all of it. A client may name authorities there, in four bytes each;
+ * OpenSSL keeps an object of 200 bytes of each for as long as the connection lasts, whether anybody asks for it or not.
+ * Hardly a client names any, so one that takes more than 256 bytes for them has its connection ended (wire.ts).
  */
 
 /** A message's type and length. */
@@ -11,47 +11,55 @@ const clientHello = 1;
 const sessionIdAt = 34;
 
 /** The extensions with names: of who may tell a certificate's status, and of who may have signed it. */
-const named = new Set([5, 47]);
-/** What each may be long: some three names as they are in use, or 64 of the shortest, which take 13 KB. */
+const extensionsWithNames = new Set([5, 47]);
+/** What each may be long: some three names as they are in use, or 63 of the shortest, which take 13 KB. */
 const namesBytesMax = 256;
 
-/** The messages of a client's handshake, as they come. A second one of these is asked for where we know another group of keys. */
+/** The messages of a client's handshake, as they come. A client sends a second first one where its keys are of a group that we do not take. */
 export class ClientHellos {
-  #come: Buffer[] = [];
-  #bytesCome = 0;
-  #bytesNeeded = headBytes;
+  /** Has come, and room for more. A piece that is kept as it came costs some hundred bytes, be it of one byte. */
+  #room = Buffer.alloc(0);
+  #bytes = 0;
 
   /** Takes the next piece of them. Returns false where it completes one with too many names. */
   take(piece: Buffer): boolean {
-    this.#come.push(piece);
-    this.#bytesCome += piece.length;
-    if (this.#bytesCome < this.#bytesNeeded) return true;
-    let rest = Buffer.concat(this.#come);
-    while (rest.length >= (this.#bytesNeeded = bytesOfFirst(rest))) {
-      if (rest[0] === clientHello && hasManyNames(rest.subarray(headBytes, this.#bytesNeeded))) return false;
-      rest = rest.subarray(this.#bytesNeeded);
+    this.#add(piece);
+    let rest = this.#room.subarray(0, this.#bytes);
+    for (let end = endOfFirst(rest); rest.length >= end; end = endOfFirst(rest)) {
+      if (rest[0] === clientHello && hasManyNames(rest.subarray(headBytes, end))) return false;
+      rest = rest.subarray(end);
     }
-    this.#come = [rest];
-    this.#bytesCome = rest.length;
+    this.#bytes = rest.copy(this.#room);
     return true;
+  }
+
+  #add(piece: Buffer): void {
+    const bytes = this.#bytes + piece.length;
+    if (bytes > this.#room.length) {
+      const larger = Buffer.alloc(2 * bytes);
+      this.#room.copy(larger);
+      this.#room = larger;
+    }
+    piece.copy(this.#room, this.#bytes);
+    this.#bytes = bytes;
   }
 }
 
-/** Of how many bytes the first message is, as far as it is known. */
-function bytesOfFirst(messages: Buffer): number {
+/** Where the first message ends, as far as its length is known. */
+function endOfFirst(messages: Buffer): number {
   return headBytes + (messages.length < headBytes ? 0 : messages.readUIntBE(1, 3));
 }
 
-/** Where it breaks off it has none: OpenSSL refuses it. */
+/** One that breaks off counts as without names: OpenSSL refuses it. */
 function hasManyNames(hello: Buffer): boolean {
-  /** Where what begins with a length of so many bytes ends. */
-  const behind = (at: number, lengthBytes: number) =>
+  /** Where the part ends whose length, of so many bytes, stands here. */
+  const endOf = (at: number, lengthBytes: number) =>
     at + lengthBytes > hello.length ? hello.length : at + lengthBytes + hello.readUIntBE(at, lengthBytes);
-  const ciphersAt = behind(sessionIdAt, 1);
-  const compressionsAt = behind(ciphersAt, 2);
-  const extensionsAt = behind(compressionsAt, 1) + 2;
-  for (let at = extensionsAt; at + 4 <= hello.length; at = behind(at + 2, 2)) {
-    if (named.has(hello.readUInt16BE(at)) && hello.readUInt16BE(at + 2) > namesBytesMax) return true;
+  const ciphersAt = endOf(sessionIdAt, 1);
+  const compressionsAt = endOf(ciphersAt, 2);
+  const extensionsAt = endOf(compressionsAt, 1) + 2;
+  for (let at = extensionsAt; at + 4 <= hello.length; at = endOf(at + 2, 2)) {
+    if (extensionsWithNames.has(hello.readUInt16BE(at)) && hello.readUInt16BE(at + 2) > namesBytesMax) return true;
   }
   return false;
 }

@@ -19,7 +19,7 @@ const recordsAtOnce = 256;
 const recordHeadBytes = 5;
 const lengthAt = 3;
 const handshakeType = 22;
-/** From there on a first byte begins a message as of SSL 2. OpenSSL takes those too, and no length of theirs is where it is read here. */
+/** A first byte from here on begins a message of SSL 2, which OpenSSL takes too. Its length stands elsewhere, so nothing of it would be counted. */
 const ssl2 = 0x80;
 /** What a client may say in a handshake: 2 KB at first, these again where it is asked to, and 0.2 KB. OpenSSL keeps up to six times of it. */
 const handshakeBytesMax = 8_192;
