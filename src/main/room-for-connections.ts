@@ -28,7 +28,7 @@ export interface Room {
   readonly cause: string;
 }
 
-/** The least room that files and memory leave callers, 1 or more connections; beside those of the operators' port where there is one. */
+/** How many connections callers may have: as many as files, less the operators' where their port is on, and memory allow. */
 export function roomForConnections(kind: keyof typeof connectionBytes, hasOperators: boolean): Room {
   const ofOperators = hasOperators ? roomForOperators() : 0;
   const withinFiles = Math.floor(filesMax() * connectionsPart) - ofOperators;
