@@ -76,7 +76,7 @@ export function guarded(
             isAnswer = true;
             onStatus?.(status);
           });
-          failures.note({ recipient, failed: failureOf(answered, isAnswer) });
+          if (saysSomething(answered)) failures.note({ recipient, failed: failureOf(answered, isAnswer) });
           return answered;
         });
         pauses.note(recipient, outcome, now());
@@ -125,6 +125,12 @@ class FailureCount implements IBreaker {
   }
 }
 
+/** Whether a call tells how the provider is. Otherwise whoever has his own numbers throttled or refused could push failures out. */
+function saysSomething(outcome: SendOutcome): boolean {
+  const isOfNumber = outcome.kind === "throttled" || outcome.kind === "refused";
+  return !isOfNumber || failureOf(outcome) !== undefined;
+}
+
 /** A refused recipient or text says nothing about the provider; everything else that is not acceptance does. */
 function failureOf(outcome: SendOutcome, isAnswer = false): Failure | undefined {
   if (outcome.kind === "unavailable") return isAnswer ? "provider or recipient" : "provider";
@@ -150,7 +156,7 @@ export const recipientsMax = 1_000;
 /** The longest pause, asked for or lengthened. */
 const pauseMsMax = 60_000;
 /** By how much a number's pause is longer than was asked for, at most: those throttled together do not come again together. */
-const spreadPart = 1 / 4;
+const spreadPart = 1;
 /** For how long after its pause a recipient is remembered, in which the next one is twice as long. */
 const rememberedMs = 60_000;
 

@@ -206,6 +206,21 @@ test("after a recovery the failures before it are forgotten", async () => {
   expect(await sendUntilOpen(failed, 20)).toBe(1);
 });
 
+test.each<SendOutcome>([
+  { kind: "throttled", retryAfterMs: 5_000, detail: "HTTP 429" },
+  { kind: "refused", cause: "recipient", detail: "unknown" },
+])("what is said of a number alone keeps no breaker from opening: $kind", async (ofNumber) => {
+  const { provider, sendAll } = createGuarded();
+  for (let i = 0; i < 4; i += 1) {
+    await sendAll(ofNumber, 20);
+    await sendAll(failed, 1);
+  }
+  expect(provider.isClosed()).toBe(true);
+  await sendAll(ofNumber, 20);
+  await sendAll(failed, 1);
+  expect(provider.isClosed()).toBe(false);
+});
+
 test("while one call tries the provider the others go elsewhere at once", async () => {
   const { network, send, sendUntilOpen } = createGuarded();
   await sendUntilOpen(failed, 20);
@@ -320,12 +335,12 @@ describe("a provider that asks to wait and does not say with what", () => {
     }
     const [first = 0] = waits;
     expect(first).toBeGreaterThanOrEqual(5_000);
-    expect(first).toBeLessThanOrEqual(6_250);
+    expect(first).toBeLessThanOrEqual(10_000);
     const expected = [1, 2, 4, 8].map((times) => expect.closeTo(first * times, -1) as number);
     expect(waits).toEqual([...expected, 60_000, 60_000, 0, expect.closeTo(first, -1)]);
   });
 
-  test("lets numbers that are throttled together come again apart, up to a quarter later", async () => {
+  test("lets numbers that are throttled together come again apart, up to twice as late", async () => {
     const { network, sendTo } = createGuarded();
     const waits: number[] = [];
     for (let i = 0; i < 10; i += 1) {
@@ -336,8 +351,8 @@ describe("a provider that asks to wait and does not say with what", () => {
     }
     const sorted = waits.toSorted((a, b) => a - b);
     expect(sorted[0]).toBeGreaterThanOrEqual(8_000);
-    expect(sorted.at(-1)).toBeLessThanOrEqual(10_000);
-    expect((sorted.at(-1) ?? 0) - (sorted[0] ?? 0)).toBeGreaterThan(1_000);
+    expect(sorted.at(-1)).toBeLessThanOrEqual(16_000);
+    expect((sorted.at(-1) ?? 0) - (sorted[0] ?? 0)).toBeGreaterThan(4_000);
   });
 
   test("has so many numbers remembered, and no more", () => {
