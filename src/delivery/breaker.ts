@@ -1,7 +1,7 @@
 /**
- * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
- * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
- * wait is not called before its time: with everything where it says that it counts the account, else with that recipient.
+ * A circuit breaker around each provider, and the pauses that a provider asks for. Once calls to 5 recipients have failed
+ * among the last 20 that tell how it is, a provider is not called for 9 s, and then tried with a single call. One that asks
+ * to wait is not called before its time: with everything where it says that it counts the account, else with that recipient.
  * Meanwhile the answer is at once "unavailable" or "throttled" (proven not sent), so that the message goes to the next one.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
@@ -155,8 +155,6 @@ interface Pauses {
 export const recipientsMax = 1_000;
 /** The longest pause, asked for or lengthened. */
 const pauseMsMax = 60_000;
-/** By how much a number's pause is longer than was asked for, at most: those throttled together do not come again together. */
-const spreadPart = 1;
 /** For how long after its pause a recipient is remembered, in which the next one is twice as long. */
 const rememberedMs = 60_000;
 
@@ -190,7 +188,7 @@ export function createPauses(): Pauses {
         return;
       }
       const times = (throttled.get(recipient)?.times ?? 0) + 1;
-      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * (1 + spreadPart * spreadOf(recipient)));
+      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * (1 + spreadOf(recipient)));
       throttled.delete(recipient);
       throttled.set(recipient, { untilMs: now + Math.min(pauseMs, pauseMsMax), times });
       forget(now);
@@ -198,7 +196,7 @@ export function createPauses(): Pauses {
   };
 }
 
-/** From 0 to 1, always the same for one recipient. */
+/** By what part a recipient waits longer, 0 to 1 and always the same: those throttled together do not come again together. */
 function spreadOf(recipient: string): number {
   return (Buffer.from(recipient, "base64")[0] ?? 0) / 255;
 }

@@ -30,16 +30,17 @@ export interface Room {
 
 /** How many connections callers may have: as many as files, less the operators' where their port is on, and memory allow. */
 export function roomForConnections(kind: keyof typeof connectionBytes, hasOperators: boolean): Room {
-  const ofOperators = hasOperators ? roomForOperators() : 0;
-  const withinFiles = Math.floor(filesMax() * connectionsPart) - ofOperators;
+  const fileCount = filesMax();
+  const ofOperators = hasOperators ? roomForOperators(fileCount) : 0;
+  const withinFiles = Math.floor(fileCount * connectionsPart) - ofOperators;
   const files = { connectionsMax: withinFiles, cause: "may open so few files (ulimit -n)" };
   const memory = { connectionsMax: withinMemory(kind), cause: "may take so little memory" };
   return files.connectionsMax < memory.connectionsMax ? files : memory;
 }
 
 /** How many connections the operators' port may have. */
-export function roomForOperators(): number {
-  return Math.min(operatorsMax, Math.floor(filesMax() * operatorsPart));
+export function roomForOperators(fileCount = filesMax()): number {
+  return Math.min(operatorsMax, Math.floor(fileCount * operatorsPart));
 }
 
 /** How many files the process may have open. Without a limit, or where it cannot be told, that is any number. */
