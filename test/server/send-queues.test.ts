@@ -7,7 +7,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createConnection, type Connection } from "../../src/server/listener/connection.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
 import { createSendQueues } from "../../src/server/listener/send-queues.ts";
-import { inodeOf, queuesIn, readTables } from "../../src/server/listener/system-queues.ts";
+import { inodeOf, queuesIn, readQueues, type SystemQueue } from "../../src/server/listener/system-queues.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { lacks } from "../support/machine.ts";
@@ -41,11 +41,21 @@ const streams = Buffer.concat([
   ),
 ]);
 
+/** Reads the tables without a pause. */
+function allQueues(): SystemQueue[] {
+  const reading = readQueues();
+  for (;;) {
+    const { done, value } = reading.next();
+    if (done) return value;
+  }
+}
+
 /** What the system has to send for a port, once that no longer changes. */
 async function queuedBytes(port: number): Promise<number> {
   for (let before = -1; ;) {
-    const queues = queuesIn(readTables()) ?? [];
-    const bytes = queues.filter((queue) => queue.port === port).reduce((sum, queue) => sum + queue.bytes, 0);
+    const bytes = allQueues()
+      .filter((queue) => queue.port === port)
+      .reduce((sum, queue) => sum + queue.bytes, 0);
     if (bytes === before) return bytes;
     before = bytes;
     await wait(300);
@@ -193,14 +203,17 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     return ends;
   }
 
-  /** Counts the looks, each of which finds what `find` says. */
-  function createCounted(find: (looks: number) => readonly string[] | undefined) {
+  /** Counts the looks, each of which finds what `find` says, once it is not to go on. */
+  function createCounted(find: (looks: number) => readonly string[] | undefined, isToGoOn = () => false) {
     let looks = 0;
-    const queues = createSendQueues({
-      ownAddressOf: (peer) => peer,
-      read: () => find((looks += 1))?.join("\n"),
-    });
-    return { queues, looks: () => looks };
+    function* read() {
+      looks += 1;
+      while (isToGoOn()) yield;
+      const lines = find(looks);
+      if (lines === undefined) throw new Error("too many open files");
+      return queuesIn(lines.join("\n"));
+    }
+    return { queues: createSendQueues({ ownAddressOf: (peer) => peer, read }), looks: () => looks };
   }
 
   /** Takes the processor for so long. */
@@ -235,6 +248,25 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     expect(await most.ended).toBe("reset");
     expect(looks()).toBe(2);
     expect([less, none].map(({ connection }) => connection.socket.destroyed)).toEqual([false, false]);
+  });
+
+  test("that takes long gives others their turn, and leaves what they are given meanwhile to the next one", async () => {
+    const taken = await openTaken(["192.0.2.1"]);
+    const [greedy] = taken as [Taken];
+    let isToGoOn = true;
+    const { queues, looks } = createCounted(
+      (look) => (look === 1 ? [] : [unread(greedy, 9 * mib)]),
+      () => isToGoOn,
+    );
+    queues.opened(greedy.connection);
+    await give(taken, 9 * mib);
+    queues.tick();
+    await give(taken, 9 * mib);
+    queues.tick();
+    expect([looks(), greedy.connection.socket.destroyed]).toEqual([1, false]);
+    isToGoOn = false;
+    await expect.poll(looks).toBe(2);
+    expect(greedy.connection.socket.destroyed).toBe(true);
   });
 
   test("cuts nobody for having many neighbours who leave little", async () => {
@@ -305,10 +337,14 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const taken = await openTaken(["192.0.2.1"]);
-    const { queues, looks } = createCounted((look) => {
-      if (look === 2) takeCpu(45);
-      return look < 3 ? [] : undefined;
-    });
+    let isToGoOn = false;
+    const { queues, looks } = createCounted(
+      (look) => {
+        if (look === 2) takeCpu(45);
+        return look < 3 ? [] : undefined;
+      },
+      () => isToGoOn,
+    );
     for (const { connection } of taken) queues.opened(connection);
     const giveMuch = async () => {
       await give(taken, 9 * mib);
@@ -326,9 +362,12 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     expect([looks(), queues.untilRoom(mib)]).toEqual([2, undefined]);
     const [, room] = await giveMuch();
     expect([looks(), room]).toEqual([2, expect.any(Promise)]);
+    isToGoOn = true;
     passUntilNextLook();
-    await room;
-    expect([looks(), queues.untilRoom(mib)]).toEqual([3, undefined]);
+    // The next one goes on.
+    expect([looks(), queues.untilRoom(mib)]).toEqual([3, expect.any(Promise)]);
+    isToGoOn = false;
+    for (let more = room; more !== undefined; more = queues.untilRoom(mib)) await more;
     expect(await giveMuch()).toEqual([3, undefined]);
   });
 

@@ -13,6 +13,22 @@ export const unreadMutants: readonly Mutant[] = [
     suites: ["test/server/send-queues.test.ts"],
   },
   {
+    name: "a long look forgets what was given meanwhile",
+    breaks: "whoever is given a document during a look leaves it unread for ever",
+    place: "src/server/listener/send-queues.ts#queuesOf",
+    text: `stranger.bytesAtLook - bytes)`,
+    replacement: `stranger.bytesHanded - bytes)`,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+  {
+    name: "a long look has everybody wait",
+    breaks: "55,000 connections that were closed in the last minute stop the event loop for 100 ms and more a look",
+    place: "src/server/listener/send-queues.ts#goOn",
+    text: `else setImmediate(goOn, its);`,
+    replacement: `else goOn(its);`,
+    suites: ["test/server/send-queues.test.ts"],
+  },
+  {
     name: "unread answers stay behind closed connections",
     breaks: "the same by strangers whose connections end",
     place: "src/server/listener/send-queues.ts#createClosed",

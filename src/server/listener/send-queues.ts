@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { processorMs, stopwatchMs } from "../../system.ts";
 import { addressOrMany, type Connection } from "./connection.ts";
 import { handleOf } from "./handle.ts";
-import { addressIn, bytesHandedOver, inodeOf, queuesIn, readTables, type SystemQueue } from "./system-queues.ts";
+import { addressIn, bytesHandedOver, inodeOf, readQueues, type SystemQueue } from "./system-queues.ts";
 
 export interface SendQueues {
   /** Notes a connection that is open, and a stranger's for now. */
@@ -27,8 +27,8 @@ export interface SendQueues {
 export interface SendQueuesOptions {
   /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
   readonly ownAddressOf: (peer: string | undefined) => string | undefined;
-  /** Reads the system's tables of connections; undefined where they cannot be read just now. */
-  readonly read?: () => string | undefined;
+  /** Reads the system's tables of connections, in steps. Throws where they cannot be read just now. */
+  readonly read?: () => Iterator<void, readonly SystemQueue[]>;
 }
 
 /** What strangers may leave unread in open connections, and in closed ones. The system may take four times that for small answers. */
@@ -59,24 +59,36 @@ interface Stranger {
   /** What brings its bytes to the system, TLS or not. */
   readonly socket: Socket;
   inode: string | undefined;
-  /** What the system was handed, and what of that was taken at the last look. */
+  /** What the system was handed, of that what it had when the last look began, and what was taken by then or later. */
   bytesHanded: number;
+  bytesAtLook: number;
   bytesTaken: number;
   isToBeReset: boolean;
+}
+
+/** A look that goes on. */
+interface Look {
+  readonly reading: Iterator<void, readonly SystemQueue[]>;
+  readonly startMs: number;
+  /** What strangers had been given, and promised, since the look before. */
+  readonly bytesSince: number;
+  readonly bytesPromised: number;
+  /** How long it took the processor. */
+  workedMs: number;
 }
 
 /** Whoever has one, and how much is in it. */
 type Queue = readonly [stranger: Stranger, bytes: number];
 
 /** Longer than 80 lines: short acts on the same counts, which two functions would only hand to each other. */
-export function createSendQueues({ ownAddressOf, read = readTables }: SendQueuesOptions): SendQueues {
+export function createSendQueues({ ownAddressOf, read = readQueues }: SendQueuesOptions): SendQueues {
   const strangers = new Map<Connection, Stranger>();
   /** Those who may have been given something in this turn. */
   const recent = new Set<Stranger>();
   const closed = createClosed();
   const ports = new Set<number>();
   let [bytesQueued, bytesSince, hastyFromMs] = [0, 0, 0];
-  let isDear = false;
+  let [isLooking, isDear] = [false, false];
   /** Of documents that were let through since the last look. They reach the system over many turns. */
   let bytesPromised = 0;
   const rest = createRest(lookIfDue);
@@ -88,39 +100,61 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
   }
 
   function lookIfDue(): void {
-    if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
+    if (isLooking || bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
     const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
     if (!rest.isOn || isHasty) look();
   }
 
-  /** Not in the background: whoever asks for much would be given a hundred megabytes meanwhile. */
   function look(): void {
-    const startMs = stopwatchMs();
-    const startProcessorMs = processorMs();
-    for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
-    const queues = queuesIn(read());
-    if (queues === undefined) {
-      // Where nobody can tell, nobody is reset.
-      closed.found(new Map());
-    } else {
-      bytesSince = 0;
-      bytesPromised = 0;
-      const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
-      closed.found(sumsByAddress(ofClosed, ownAddressOf));
-      bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
+    isLooking = true;
+    for (const stranger of strangers.values()) {
+      bytesSince += handedSince(stranger);
+      stranger.bytesAtLook = stranger.bytesHanded;
     }
+    goOn({ reading: read(), startMs: stopwatchMs(), bytesSince, bytesPromised, workedMs: 0 });
+  }
+
+  /** Others have their turn between the steps of a long look. A short one has a single step: meanwhile nobody is given more. */
+  function goOn(its: Look): void {
+    const startProcessorMs = processorMs();
+    const step = stepOf(its.reading);
+    if (step.done && step.value) take(its, step.value);
+    its.workedMs += processorMs() - startProcessorMs;
+    if (step.done) end(its, step.value === undefined);
+    else setImmediate(goOn, its);
+  }
+
+  function take(its: Look, queues: readonly SystemQueue[]): void {
+    bytesSince -= its.bytesSince;
+    bytesPromised -= its.bytesPromised;
+    const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
+    closed.found(sumsByAddress(ofClosed, ownAddressOf));
+    bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
+  }
+
+  function end({ startMs, workedMs }: Look, hasFailed: boolean): void {
+    isLooking = false;
+    // Where nobody can tell, nobody is reset.
+    if (hasFailed) closed.found(new Map());
     const tookMs = stopwatchMs() - startMs;
-    hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : startMs + 2 * tookMs;
-    const workedMs = processorMs() - startProcessorMs;
+    hastyFromMs = hasFailed ? Number.POSITIVE_INFINITY : stopwatchMs() + tookMs;
     // Where the last look failed nobody waits for the next one, which may fail as well.
-    isDear = queues !== undefined && workedMs >= dearMs;
-    rest.begin(queues === undefined ? retryMs : Math.min(restTimes * workedMs, restMsMax));
+    isDear = !hasFailed && workedMs >= dearMs;
+    rest.begin(hasFailed ? retryMs : Math.min(restTimes * workedMs, restMsMax));
   }
 
   return {
     opened(connection) {
       const socket = connection.wire?.socket ?? connection.socket;
-      const stranger = { connection, socket, inode: undefined, bytesHanded: 0, bytesTaken: 0, isToBeReset: false };
+      const stranger = {
+        connection,
+        socket,
+        inode: undefined,
+        bytesHanded: 0,
+        bytesAtLook: 0,
+        bytesTaken: 0,
+        isToBeReset: false,
+      };
       strangers.set(connection, stranger);
       if (socket.localPort !== undefined) ports.add(socket.localPort);
       resetWhere(socket, () => {
@@ -142,12 +176,12 @@ export function createSendQueues({ ownAddressOf, read = readTables }: SendQueues
     tick() {
       for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
       // Until it is known that they have room again, whoever ends may be reset.
-      if (closed.isFull && !rest.isOn) look();
+      if (closed.isFull && !rest.isOn && !isLooking) look();
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
     untilRoom(bytes) {
-      if (isDear && rest.isOn && Math.max(bytesSince, bytesPromised) >= bytesMax) return rest.ended();
+      if (isDear && (rest.isOn || isLooking) && Math.max(bytesSince, bytesPromised) >= bytesMax) return rest.ended();
       bytesPromised += bytes;
       return undefined;
     },
@@ -186,6 +220,15 @@ function createRest(onOver: () => void) {
   };
 }
 
+/** The next step of a reading; its end without queues where that failed. */
+function stepOf(reading: Look["reading"]): IteratorResult<void, readonly SystemQueue[] | undefined> {
+  try {
+    return reading.next();
+  } catch {
+    return { done: true, value: undefined };
+  }
+}
+
 /** How much a stranger was given since it was last asked. */
 function handedSince(stranger: Stranger): number {
   const bytes = bytesHandedOver(stranger.socket) ?? stranger.bytesHanded;
@@ -199,10 +242,11 @@ function queuesOf(strangers: Iterable<Stranger>, queues: readonly SystemQueue[])
   const byInode = new Map(queues.map(({ inode, bytes }) => [inode, bytes]));
   const found: Queue[] = [];
   for (const stranger of strangers) {
-    if (stranger.bytesTaken === stranger.bytesHanded) continue;
+    if (stranger.bytesTaken >= stranger.bytesAtLook) continue;
     if (byInode.size > 0) stranger.inode ??= inodeOf(stranger.socket);
     const bytes = byInode.get(stranger.inode ?? "") ?? 0;
-    stranger.bytesTaken = stranger.bytesHanded - bytes;
+    // What it was given during the look may be among them.
+    stranger.bytesTaken = Math.max(stranger.bytesTaken, stranger.bytesAtLook - bytes);
     if (bytes > 0) found.push([stranger, bytes]);
   }
   return found;

@@ -1,7 +1,7 @@
 /**
  * What the system has yet to send on each connection over TCP, by Linux's table of them. Node has no call for it.
  */
-import { readFileSync, readlinkSync } from "node:fs";
+import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
 import type { Socket } from "node:net";
 import { handleOf } from "./handle.ts";
 
@@ -21,28 +21,65 @@ const tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 const queued =
   /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):[0-9A-F]{4} [0-9A-F]{2} (?!0{7}[01]:)([0-9A-F]{8}):\S+ \S+ \S+ +\d+ +\d+ (\d+) /gm;
 
-/** Reads the tables: nothing on a system that has none. Undefined where they cannot be read just now. */
-export function readTables(): string | undefined {
+/** The system gives a page with each read, some 27 connections, and takes 45 μs for it. */
+const pageBytes = 4_096;
+/** No line is longer. */
+const lineBytesMax = 256;
+/** So much is read without a pause: some 3 ms. */
+const sliceBytes = 262_144;
+
+/**
+ * Finds all queues that are not empty: none on a system without tables. Pauses now and then, since a table of 55,000
+ * connections takes 100 ms and more. Throws where the tables cannot be read just now.
+ */
+export function* readQueues(): Generator<void, SystemQueue[]> {
+  const queues: SystemQueue[] = [];
+  let bytes = 0;
+  for (const path of tables) {
+    for (const lines of linesOf(path)) {
+      queues.push(...queuesIn(lines));
+      bytes += lines.length;
+      if (bytes < sliceBytes) continue;
+      bytes = 0;
+      yield;
+    }
+  }
+  return queues;
+}
+
+/** Reads a table, some lines at a time. */
+function* linesOf(path: string): Generator<string> {
+  const table = open(path);
+  if (table === undefined) return;
   try {
-    return tables.map(readTable).join("");
-  } catch {
-    return undefined;
+    const page = Buffer.allocUnsafe(pageBytes);
+    let begun = "";
+    // Behind the end each read has the system go through the whole table, 7 ms, for the few that have come since.
+    for (let bytes = pageBytes; bytes > pageBytes - lineBytesMax;) {
+      bytes = readSync(table, page, 0, pageBytes, null);
+      const text = begun + page.toString("latin1", 0, bytes);
+      const end = text.lastIndexOf("\n") + 1;
+      begun = text.slice(end);
+      yield text.slice(0, end);
+    }
+  } finally {
+    closeSync(table);
   }
 }
 
-function readTable(path: string): string {
+function open(path: string): number | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return openSync(path, "r");
   } catch (error) {
     // Other systems have neither, and one without IPv6 lacks its own.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
 }
 
-/** Finds all queues that are not empty in what was read. */
-export function queuesIn(text: string | undefined): SystemQueue[] | undefined {
-  return text === undefined ? undefined : [...text.matchAll(queued)].map(queueOf);
+/** Finds those that are not empty in lines of a table. */
+export function queuesIn(lines: string): SystemQueue[] {
+  return [...lines.matchAll(queued)].map(queueOf);
 }
 
 function queueOf([, port = "", peer = "", bytes = "", inode = ""]: RegExpExecArray): SystemQueue {
