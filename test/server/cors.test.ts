@@ -275,4 +275,33 @@ describe("while origins take long to be looked up", () => {
     expect(marked).toHaveLength(sharePerAddress + 1);
     await listener.stop();
   });
+
+  test("preflights and calls of an address that many share leave others a quarter of what there is", async () => {
+    const hanging = "https://hanging.example";
+    const looked = Promise.withResolvers<boolean>();
+    const listener = await startListener({
+      callsMax: 128,
+      shared: [{ address: "127.0.0.1", bits: 32 }],
+      listsOrigin: (origin) => (origin === hanging ? looked.promise : Promise.resolve(true)),
+    });
+    const shared = [
+      ...Array.from({ length: 64 }, () => overHttp1(listener.url, preflight(hanging))),
+      ...Array.from({ length: 64 }, () =>
+        overHttp1(listener.url, { path: "/v1/otp/send", headers: { ...json, origin: hanging }, body: "{}" }),
+      ),
+    ];
+    // A quarter is refused, or not marked.
+    await listener.answered(32);
+    const from = "127.0.0.2";
+    const [asked, called] = await Promise.all([
+      overHttp1(listener.url, { ...preflight(shop), from }),
+      overHttp1(listener.url, { path: "/v1/otp/send", headers: { ...json, origin: shop }, body: "{}", from }),
+    ]);
+    expect(asked.status).toBe(204);
+    expect(called.headers.get("access-control-allow-origin")).toBe(shop);
+    looked.resolve(true);
+    const statuses = (await Promise.all(shared)).map(({ status }) => status);
+    expect([204, 503, 401].map((status) => statuses.filter((each) => each === status).length)).toEqual([48, 16, 64]);
+    await listener.stop();
+  });
 });

@@ -368,4 +368,12 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: ``,
     suites: ["test/server/pipeline.test.ts"],
   },
+  {
+    name: "those whose address many share have all there is",
+    breaks: "one stranger in a shared network has every page's call and every report refused",
+    place: "src/server/rpc/budget.ts#createBudget",
+    text: `group.taken >= max * manyPart`,
+    replacement: `group.taken >= max`,
+    suites: ["test/server/cors.test.ts"],
+  },
 ];

@@ -30,9 +30,15 @@ export interface Grant {
 }
 
 export interface Budget {
-  /** Takes one of it for an address, or for all whose address many have. No bound of an address holds for those, and they are the last to lose what they have. */
+  /**
+   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those, and they are the last
+   * to lose what they have; but a quarter is all others'.
+   */
   take(address?: string): Grant | Spent;
 }
+
+/** What part of a budget those may have whose address many have. Some hold what nobody can take from them, as look-ups are. */
+const manyPart = 3 / 4;
 
 interface Group {
   taken: number;
@@ -46,13 +52,13 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   const many: Group = { taken: 0, yielding: new Map() };
   let taken = 0;
 
-  /** Makes room for an address that has so many, if another has more, or else at the cost of those whose address many have. */
-  function makeRoom(its: number, isMany: boolean): void {
+  /** Makes room for one of a group, if another has more, or else at the cost of those whose address many have. */
+  function makeRoom(its: Group): void {
     let most: Group | undefined;
     for (const group of byAddress.values()) {
-      if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its) most = group;
+      if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its.taken) most = group;
     }
-    if (most === undefined && !isMany && many.taken > its) most = many;
+    if (most === undefined && many.taken > its.taken) most = many;
     const [oldest] = most?.yielding ?? [];
     if (oldest === undefined) return;
     const [grant, onLost] = oldest;
@@ -62,13 +68,13 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
 
   return {
     take(address) {
-      const its = address === undefined ? 0 : (byAddress.get(address)?.taken ?? 0);
+      const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
       // The address first: whoever has used up his own hears that, whatever others do.
-      if (its >= perAddressMax) return "address full";
-      if (taken >= max) makeRoom(its, address === undefined);
+      if (group !== many && group.taken >= perAddressMax) return "address full";
+      if (group === many && group.taken >= max * manyPart) return "full";
+      if (taken >= max) makeRoom(group);
       if (taken >= max) return "full";
       taken += 1;
-      const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
       if (address !== undefined) byAddress.set(address, group);
       group.taken += 1;
       let isBack = false;
