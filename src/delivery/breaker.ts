@@ -160,9 +160,9 @@ const rememberedMs = 60_000;
 
 /**
  * The pauses of a provider. Only one that says that it counts the whole account pauses everybody's messages: otherwise
- * whoever has his own numbers throttled would hold them. A recipient that is throttled again waits twice as long each
- * time, lest its calls use up what the gateway takes of others. It is kept as a digest of the number, until a call two
- * minutes later or more.
+ * whoever has his own numbers throttled would hold them. A recipient that is throttled again, after its pause, waits twice
+ * as long each time and a little more, lest its calls use up what the gateway takes of others. It is kept as a digest of
+ * the number, until a call two minutes later or more.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;
@@ -188,7 +188,8 @@ export function createPauses(): Pauses {
         return;
       }
       const times = (throttled.get(recipient)?.times ?? 0) + 1;
-      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * (1 + spreadOf(recipient)));
+      const spread = times === 1 ? 1 : 1 + spreadOf(recipient);
+      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * spread);
       throttled.delete(recipient);
       throttled.set(recipient, { untilMs: now + Math.min(pauseMs, pauseMsMax), times });
       forget(now);
@@ -196,7 +197,7 @@ export function createPauses(): Pauses {
   };
 }
 
-/** By what part a recipient waits longer, 0 to 1 and always the same: those throttled together do not come again together. */
+/** By what part a recipient waits longer, 0 to 1 and always the same: those throttled together again do not come a third time together. */
 function spreadOf(recipient: string): number {
   return (Buffer.from(recipient, "base64")[0] ?? 0) / 255;
 }
