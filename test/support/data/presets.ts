@@ -213,6 +213,7 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
     id: "403-1",
     refusals: [
       [telnyxError(422, "40310"), "recipient"],
+      [telnyxError(409, "40300"), "recipient"],
       [telnyxError(400, "10002"), "recipient"],
       [telnyxError(403, "20100"), "balance"],
       [telnyxError(401, "10009"), "credentials"],
