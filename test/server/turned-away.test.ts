@@ -61,6 +61,11 @@ describe.each(wires)("over %s", (_, wire) => {
     expect(world.observed).toEqual([{ event: "turnedAway", with: [line] }]);
     world.system.advance(1_000);
   });
+
+  test.each(["100-continue", "100-Continue", "100-CONTINUE"])("what expects %s is served", async (expect_) => {
+    const answer = await wire(world.url, { method: "GET", path: "/livez", headers: { expect: expect_ } });
+    expect(answer.status).toBe(200);
+  });
 });
 
 test.each([

@@ -224,22 +224,28 @@ function listenersOf(
   const onOddlyFramed = refuseAndClose("framing");
   const onTooManyHeaders = refuseAndClose("too many headers");
   const onTunnel = refuse("tunnel");
+  const onOddExpectation = refuse("expectation");
+  const onRequest: OnRequest = (request, response) => {
+    // A short header takes a dozen times its own bytes. On HTTP/2 Node sees to it.
+    if (!("stream" in request) && request.rawHeaders.length > 2 * headersMax)
+      return onTooManyHeaders(request, response);
+    if (!namesOneHost(request)) return onOddlyHosted(request, response);
+    if (!isFramedAsServed(request)) return onOddlyFramed(request, response);
+    return onHosted(request, response);
+  };
+  const onContinue = telling(onRequest);
   return {
-    onRequest(request, response) {
-      // A short header takes a dozen times its own bytes. On HTTP/2 Node sees to it.
-      if (!("stream" in request) && request.rawHeaders.length > 2 * headersMax)
-        return onTooManyHeaders(request, response);
-      if (!namesOneHost(request)) return onOddlyHosted(request, response);
-      if (!isFramedAsServed(request)) return onOddlyFramed(request, response);
-      return onHosted(request, response);
-    },
-    onExpectation: refuse("expectation"),
+    onRequest,
+    onExpectation: (request, response) => (isContinue(request) ? onContinue : onOddExpectation)(request, response),
     onConnect(request, it) {
       if ("stream" in request) onTunnel(request, it as Response);
       else tunnelBegan(request, it as Socket);
     },
   };
 }
+
+/** On HTTP/2 Node knows it in lower case alone (RFC 9110, 10.1.1). */
+const isContinue = ({ headers }: Request): boolean => headers.expect?.toLowerCase() === "100-continue";
 
 const hostName = "host";
 
