@@ -116,7 +116,8 @@ test("bytes that wait are known, and so is the end of the other side", async () 
 
 describe("until its handshake is done, a connection that waits for its turn is read from", () => {
   async function openWaiting() {
-    const socket = new PassThrough();
+    // As a socket of which the other side alone ends.
+    const socket = new PassThrough({ autoDestroy: false });
     const handed: Buffer[] = [];
     let begun = 0;
     const wire: Wire = new Wire(socket as unknown as Socket, undefined, () => {
@@ -186,10 +187,32 @@ describe("until its handshake is done, a connection that waits for its turn is r
     socket.write(hello);
     await later();
     wire.stop();
-    socket.end(record(handshake, 40));
+    socket.end();
     await later();
     expect([wire.destroyed, handed]).toEqual([true, [hello]]);
   });
+
+  test.each([true, false])(
+    "whoever ends behind the last word of the handshake is handed over, and stays only if it was that (%s)",
+    async (isLastWord) => {
+      const { socket, wire, handed } = await openWaiting();
+      wire.goOn();
+      socket.write(hello);
+      await later();
+      wire.stop();
+      const rest = Buffer.concat([record(content, 53), record(content, 200)]);
+      socket.end(rest);
+      await later();
+      expect([wire.destroyed, wire.ahead.hasClientEnded, handed]).toEqual([false, true, [hello]]);
+      if (isLastWord) wire.on("data", () => wire.handshakeDone());
+      let hasEnded = false;
+      wire.on("end", () => (hasEnded = true));
+      wire.goOn();
+      await later();
+      expect(Buffer.concat(handed)).toEqual(Buffer.concat([hello, rest]));
+      expect([wire.destroyed, hasEnded]).toEqual([!isLastWord, true]);
+    },
+  );
 
   test("whoever sends more than a hello before its turn is cut", async () => {
     const { socket, wire, begun } = await openWaiting();

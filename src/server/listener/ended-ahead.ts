@@ -1,7 +1,7 @@
 /**
- * Clients in cleartext who have asked and ended their side while they wait for their turn. Next to all of them have left, which shows
- * only once something is written to them. Some end their own side alone, and are to be answered: so each address has a few of them,
- * and the one that has waited longest makes room for the next.
+ * Clients who have asked and ended their side while they wait for their turn, over TLS behind the last word of a handshake. Next
+ * to all of them have left, which shows only once something is written to them. Some end their own side alone, and are to be
+ * answered: so each address has a few of them, and the one that has waited longest makes room for the next.
  */
 import type { Connection } from "./connection.ts";
 import { destroy } from "./farewells.ts";

@@ -335,8 +335,8 @@ function secure(
       takeHttp1.call(server, socket);
       if (!socket.destroyed) takePiecewise(socket);
     }
-    // From now on nobody ends our side but who answers, behind the last answer.
-    for (const each of [socket, current?.wire, current?.wire.socket]) if (each !== undefined) each.allowHalfOpen = true;
+    // As of the wire below it: nobody ends our side but who answers.
+    socket.allowHalfOpen = true;
   });
   return server;
 }

@@ -57,8 +57,10 @@ export class Wire extends Duplex {
   /** Takes over a socket that nobody reads from yet. `begin` has TLS take the wire; without it that is done by whoever makes it. */
   constructor(socket: Socket, handshakeRecords = recordsPerHandshake, begin?: () => void) {
     // What was handed over and is not taken is the least there can be.
-    super({ allowHalfOpen: socket.allowHalfOpen, readableHighWaterMark: 1 });
+    super({ allowHalfOpen: true, readableHighWaterMark: 1 });
     this.socket = socket;
+    // Nobody ends our side but who answers, behind the last answer.
+    socket.allowHalfOpen = true;
     this.#handshakeRecords = handshakeRecords;
     this.#begin = begin;
     this.ahead = new Ahead(() => this.#stopReading());
@@ -153,14 +155,18 @@ export class Wire extends Duplex {
 
   #ended(): void {
     this.#hasEnded = true;
-    // Without a handshake no answer can ever be written.
-    if (this.isHandshakeDone) this.#tellEnd();
+    if (this.isHandshakeDone) return this.#tellEnd();
+    // Without a handshake no answer can ever be written. Its last word may wait for its turn, with a request behind it.
+    if (this.#begin === undefined && this.bytesWaiting > 0) this.ahead.clientEnded();
     else this.destroy();
   }
 
   /** The end comes behind what came before it. */
   #tellEnd(): void {
-    if (this.#hasEnded && this.#kept.length === 0) this.push(null);
+    if (!this.#hasEnded || this.#kept.length > 0) return;
+    this.push(null);
+    // Whoever has not said the last word of his handshake by then never will.
+    setImmediate(() => this.isHandshakeDone || this.destroy());
   }
 
   #take(chunk: Buffer): void {
