@@ -1,8 +1,7 @@
 /**
  * A circuit breaker around each provider, and the pauses that a provider asks for. Once calls to 5 recipients have failed
  * among the last 20 that tell how it is, a provider is not called for 9 s, and then tried with a single call. One that asks
- * to wait is not called before its time: with everything where it says that it counts the account, else with that recipient.
- * Meanwhile the answer is at once "unavailable" or "throttled" (proven not sent), so that the message goes to the next one.
+ * to wait is not called for that recipient before its time. Meanwhile the answer is at once "unavailable" or "throttled" (proven not sent), so that the message goes to the next one.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
  * would take that gateway from everybody. For the same reason a recipient whose call failed does not make the trial, as
@@ -159,13 +158,12 @@ const pauseMsMax = 60_000;
 const rememberedMs = 60_000;
 
 /**
- * The pauses of a provider. Only one that says that it counts the whole account pauses everybody's messages: otherwise
- * whoever has his own numbers throttled would hold them. A recipient that is throttled again, after its pause, waits twice
- * as long each time and a little more, lest its calls use up what the gateway takes of others. It is kept as a digest of
+ * The pauses of a provider, each of one recipient: whoever has his own numbers throttled would hold everybody's messages
+ * otherwise, and those that wait together for an account come together, and are throttled again. A recipient that is throttled again, after its pause, waits twice
+ * as long each time and up to twice that, lest its calls use up what the gateway takes of others. It is kept as a digest of
  * the number, until a call two minutes later or more.
  */
 export function createPauses(): Pauses {
-  let allUntilMs = 0;
   const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();
 
   function forget(now: number): void {
@@ -178,16 +176,14 @@ export function createPauses(): Pauses {
   return {
     leftMs(recipient, now) {
       forget(now);
-      return Math.max(throttled.get(recipient)?.untilMs ?? 0, allUntilMs) - now;
+      return (throttled.get(recipient)?.untilMs ?? 0) - now;
     },
     note(recipient, outcome, now) {
       if (outcome.kind === "accepted") throttled.delete(recipient);
       if (outcome.kind !== "throttled" || outcome.retryAfterMs === undefined) return;
-      if (outcome.of === "account") {
-        allUntilMs = now + Math.min(outcome.retryAfterMs, pauseMsMax);
-        return;
-      }
-      const times = (throttled.get(recipient)?.times ?? 0) + 1;
+      const before = throttled.get(recipient);
+      // Calls to one number that were under way together are throttled once.
+      const times = before === undefined ? 1 : before.times + (before.untilMs <= now ? 1 : 0);
       const spread = times === 1 ? 1 : 1 + spreadOf(recipient);
       const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * spread);
       throttled.delete(recipient);
@@ -197,7 +193,7 @@ export function createPauses(): Pauses {
   };
 }
 
-/** By what part a recipient waits longer, 0 to 1 and always the same: those throttled together again do not come a third time together. */
+/** By what part a recipient waits longer, 0 to 1, always the same: those that are throttled together twice come apart after that. */
 function spreadOf(recipient: string): number {
   return (Buffer.from(recipient, "base64")[0] ?? 0) / 255;
 }

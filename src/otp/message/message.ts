@@ -69,7 +69,6 @@ export type SendOutcome =
   | {
       readonly kind: "throttled";
       readonly retryAfterMs?: number;
-      readonly of?: "account" | "recipient";
       readonly detail: string;
       readonly isUnasked?: true;
     }

@@ -46,7 +46,7 @@ const byPointer = {
     { status: [401], cause: "credentials" },
     { status: [402], cause: "balance" },
     { status: [429], cause: "throttled", retry_after: "/wait" },
-    { status: [503], cause: "throttled", retry_after: 20, of: "account" },
+    { status: [503], cause: "throttled", retry_after: 20 },
   ],
 };
 
@@ -109,7 +109,7 @@ describe("an answer in JSON, by pointer", () => {
     [
       "503 with the file's own wait, of the account",
       { status: 503 },
-      { kind: "throttled", detail: "HTTP 503", retryAfterMs: 20_000, of: "account" },
+      { kind: "throttled", detail: "HTTP 503", retryAfterMs: 20_000 },
     ],
     ["403", { status: 403 }, ambiguous(403)],
     ["404", { status: 404 }, ambiguous(404)],

@@ -56,7 +56,7 @@ export const everything = {
       locales: { "pt-BR": "pt_BR", nl: "nl", "*": "en_US" },
       accepted: { status: [200, 201], match: ["^OK", "queued"] },
       refused: [
-        { status: [429], cause: "throttled", retry_after: "/retry", of: "recipient" },
+        { status: [429], cause: "throttled", retry_after: "/retry" },
         { status: [503], match: ["busy$"], cause: "throttled", retry_after: 30 },
         { status: [401, 403], cause: "credentials" },
         { status: [402], cause: "balance" },

@@ -36,13 +36,7 @@ export function outcomeOf(rules: Rules, answer: Answer): SendOutcome {
     const detail = `HTTP ${status}${saidBy(refusal, json)}`;
     if (refusal.cause !== "throttled") return { kind: "refused", cause: refusal.cause, detail };
     const retryAfterMs = waitMs(refusal, answer, json);
-    const { of } = refusal;
-    return {
-      kind: "throttled",
-      detail,
-      ...(of === undefined ? {} : { of }),
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    };
+    return { kind: "throttled", detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }
   if (!suits(rules.accepted, answer, json)) return { kind: "ambiguous", detail: `HTTP ${status}` };
   const id = rules.id === undefined ? undefined : textOf(lookUp(json, rules.id));

@@ -39,14 +39,9 @@ export function faultsBetween(entry: unknown, pointer: string): Fault[] {
     ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
     ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
       const at = below(below(pointer, "refused"), i);
-      const isOdd = (name: string) => own(rule, name) !== undefined && own(rule, "cause") !== "throttled";
-      return [
-        ...faultsOfAnswer(rule, at),
-        ...["retry_after", "of"].filter(isOdd).map((name) => ({
-          pointer: below(at, name),
-          rest: "goes with the cause throttled alone",
-        })),
-      ];
+      const isOdd = own(rule, "retry_after") !== undefined && own(rule, "cause") !== "throttled";
+      const odd = { pointer: below(at, "retry_after"), rest: "goes with the cause throttled alone" };
+      return [...faultsOfAnswer(rule, at), ...(isOdd ? [odd] : [])];
     }),
     ...faultsOfReports(own(entry, "reports"), below(pointer, "reports")),
   ];

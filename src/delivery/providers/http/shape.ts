@@ -287,7 +287,6 @@ export const entryShape = known({
           ...answer,
           cause: oneOf(causes),
           retry_after: v.optional(retryAfter),
-          of: v.optional(oneOf(["account", "recipient"])),
         }),
         "must be a list",
       ),
