@@ -52,6 +52,18 @@ const end = (socket: Socket) => void socket.destroy();
 const one = () => "127.0.0.3";
 const many = (i: number) => `127.1.${i >> 8}.${i & 255}`;
 
+// First: the log has ten such lines a second.
+test("what those asked who were reset is not done: nobody's address would count for it", async () => {
+  otpd.process.kill("SIGSTOP");
+  for (let i = 0; i < 20; i += 1) await comeAndLeave(asking.replace("nowhere", "gone"), reset, one());
+  const caller = await openRaw(port, undefined, "127.0.0.2");
+  caller.write(asking.replace("nowhere", "here"));
+  otpd.process.kill("SIGCONT");
+  await otpd.waitFor(/"path":"\/here"/, "errors");
+  expect(otpd.errors()).not.toContain('"path":"/gone"');
+  caller.destroy();
+});
+
 test.each([
   ["who asked, and were reset", asking.repeat(3), reset, one],
   ["of many addresses who asked, and were reset", asking.repeat(3), reset, many],

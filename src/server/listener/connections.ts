@@ -228,6 +228,11 @@ function onTick(book: Book): void {
 
 function takeIn(book: Book, socket: Socket, { wire, untold }: NewcomerReader): boolean {
   const { limits, bySocket, strangers, held, pace, tick } = book;
+  // Gone already: what it asked for would count for nobody's address, and nobody would take the answer.
+  if (socket.remoteAddress === undefined) {
+    socket.destroy();
+    return false;
+  }
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
