@@ -181,27 +181,51 @@ test("an address that many callers share has no share of reports", async () => {
 });
 
 const pageSend = { path: "/v1/otp/send", max: 16, key: pageKey, body: '{"phone":"+31612345678"}' };
+const reported = { path: "/report", max: 64, key: "", body: "{}" };
 test.each([
-  { of: "reports", path: "/report", max: 64, key: "", body: "{}" },
-  { of: "a page's calls", ...pageSend },
+  { of: "reports", begun: 0, left: 47, ...reported },
+  { of: "reports", begun: 20, left: 43, ...reported },
+  { of: "a page's calls", begun: 0, left: 11, ...pageSend },
+  { of: "a page's calls", begun: 5, left: 10, ...pageSend },
 ])(
-  "of all bodies of $of that there may be, strangers of an address that many share leave others a quarter, and what others have begun",
-  async ({ path, max, key, body }) => {
+  "of all bodies of $of strangers of an address that many share have three quarters, and none of the $begun that others have begun",
+  async ({ path, max, key, body, begun, left }) => {
     await listenWith({ callsMax: 32, shared: [{ address: "127.0.0.1", bits: 32 }] });
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const begun = await openRaw(listener.port, undefined, "127.0.0.2");
     const fields = Object.entries({ ...headers, host: "otpd", "content-length": body.length, connection: "close" });
     const head = [`POST ${path} HTTP/1.1`, ...fields.map((field) => field.join(": ")), "\r\n"].join("\r\n");
-    begun.write(head, body.slice(0, 1));
-    await listener.came(1);
-    const undone = await open(...hello, ...times(max, unfinished("POST", path, headers)));
-    await whenFrames(undone, max / 4, ({ type }) => type === frameType.data);
-    expect(bodiesIn(undone)).toEqual(
-      Array.from({ length: max / 4 }, () => expect.stringContaining("STORE_UNAVAILABLE") as string),
-    );
-    begun.write(body.slice(1));
-    expect((await begun.closed).toString()).toContain("HTTP/1.1 200");
-    expect((await overHttp1(listener.url, { path, headers, body, from: "127.0.0.2" })).status).toBe(200);
+    const others: RawConnection[] = [];
+    for (let i = 0; i < begun; i += 1) {
+      const other = await openRaw(listener.port, undefined, `127.0.0.${2 + (i % 5)}`);
+      others.push(other);
+      other.write(head, body.slice(0, 1));
+    }
+    await listener.came(begun);
+    const undone: RawConnection[] = [];
+    const each = max / 8;
+    for (let i = 0; i < 8; i += 1) {
+      const connection = await open(...hello, ...times(each, unfinished("POST", path, headers)));
+      undone.push(connection);
+      // Behind all of those.
+      const pageAsked = headersOf("GET", "/page");
+      connection.write(frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * each + 1, pageAsked));
+      await whenFrames(connection, 1, ({ stream, flags }) => stream === 2 * each + 1 && (flags & flag.endStream) !== 0);
+    }
+    for (const from of ["127.0.0.2", "127.0.0.1"])
+      expect((await overHttp1(listener.url, { path, headers, body, from })).status).toBe(200);
+    for (const other of others) other.write(body.slice(1));
+    const answers = await Promise.all(others.map(async ({ closed }) => (await closed).toString().slice(0, 12)));
+    expect(answers).toEqual(Array.from({ length: begun }, () => "HTTP/1.1 200"));
+    const isLost = ({ type, stream, flags }: Frame) =>
+      stream % 2 === 1 && stream < 2 * each && (type === frameType.reset || (flags & flag.endStream) !== 0);
+    const lostOn = (connection: RawConnection) =>
+      new Set(
+        framesIn(Buffer.from(connection.text(), "latin1"))
+          .filter(isLost)
+          .map(({ stream }) => stream),
+      ).size;
+    const leftNow = () => undone.reduce((sum, connection) => sum + each - lostOn(connection), 0);
+    await expect.poll(leftNow, { timeout: 60_000 }).toBe(left);
   },
 );
 

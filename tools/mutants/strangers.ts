@@ -372,8 +372,16 @@ export const strangerMutants: readonly Mutant[] = [
     name: "those whose address many share have all there is",
     breaks: "one stranger in a shared network has every page's call and every report refused",
     place: "src/server/rpc/budget.ts#createBudget",
-    text: `group.taken >= max * manyPart`,
-    replacement: `group.taken >= max`,
+    text: `many.taken >= max * manyPart`,
+    replacement: `many.taken >= max`,
     suites: ["test/server/cors.test.ts"],
+  },
+  {
+    name: "whose address many share takes from everybody",
+    breaks: "half requests of one stranger in a shared network cut every report and every health watch of others",
+    place: "src/server/rpc/budget.ts#makeRoom",
+    text: `group.taken > its.taken) most`,
+    replacement: `group.taken > (its === many ? 0 : its.taken)) most`,
+    suites: ["test/server/unfinished.test.ts"],
   },
 ];

@@ -31,13 +31,13 @@ export interface Grant {
 
 export interface Budget {
   /**
-   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those, and they are the last
-   * to lose what they have; but a quarter is all others'.
+   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. They are the last to
+   * lose what they have to others, and have three quarters at most: then their own oldest makes room for their next.
    */
   take(address?: string): Grant | Spent;
 }
 
-/** What part of a budget those may have whose address many have. Some hold what nobody can take from them, as look-ups are. */
+/** The part of a budget that those may have whose address many have. Nobody could take from them what does not yield, as look-ups. */
 const manyPart = 3 / 4;
 
 interface Group {
@@ -59,21 +59,27 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
       if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its.taken) most = group;
     }
     if (most === undefined && many.taken > its.taken) most = many;
-    const [oldest] = most?.yielding ?? [];
+    if (most !== undefined) loseOldest(most);
+  }
+
+  function loseOldest({ yielding }: Group): void {
+    const [oldest] = yielding;
     if (oldest === undefined) return;
     const [grant, onLost] = oldest;
     grant.giveBack();
     onLost();
   }
 
+  const manyHaveTheirs = () => many.taken >= max * manyPart;
+
   return {
     take(address) {
       const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
       // The address first: whoever has used up his own hears that, whatever others do.
       if (group !== many && group.taken >= perAddressMax) return "address full";
-      if (group === many && group.taken >= max * manyPart) return "full";
-      if (taken >= max) makeRoom(group);
-      if (taken >= max) return "full";
+      if (group === many && manyHaveTheirs()) loseOldest(many);
+      else if (taken >= max) makeRoom(group);
+      if (taken >= max || (group === many && manyHaveTheirs())) return "full";
       taken += 1;
       if (address !== undefined) byAddress.set(address, group);
       group.taken += 1;
