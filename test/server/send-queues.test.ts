@@ -7,10 +7,11 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createConnection, type Connection } from "../../src/server/listener/connection.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
 import { createSendQueues } from "../../src/server/listener/send-queues.ts";
-import { inodeOf, queuesIn, readQueues, type SystemQueue } from "../../src/server/listener/system-queues.ts";
+import { inodeOf, queuesIn, readQueues } from "../../src/server/listener/system-queues.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { lacks } from "../support/machine.ts";
+import { readAll } from "../support/network/queues.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { startListener, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 
@@ -41,20 +42,11 @@ const streams = Buffer.concat([
   ),
 ]);
 
-/** Reads the tables without a pause. */
-function allQueues(): SystemQueue[] {
-  const reading = readQueues();
-  for (;;) {
-    const { done, value } = reading.next();
-    if (done) return value;
-  }
-}
-
 /** What the system has to send for a port, once that no longer changes. */
 async function queuedBytes(port: number): Promise<number> {
   for (let before = -1; ;) {
-    const bytes = allQueues()
-      .filter((queue) => queue.port === port)
+    const bytes = readAll(readQueues())
+      .queues.filter((queue) => queue.port === port)
       .reduce((sum, queue) => sum + queue.bytes, 0);
     if (bytes === before) return bytes;
     before = bytes;
@@ -261,12 +253,30 @@ describe.skipIf(lacks("looks at send queues", table))("a look", () => {
     queues.opened(greedy.connection);
     await give(taken, 9 * mib);
     queues.tick();
+    expect(queues.untilRoom(mib)).toBeInstanceOf(Promise);
     await give(taken, 9 * mib);
     queues.tick();
     expect([looks(), greedy.connection.socket.destroyed]).toEqual([1, false]);
     isToGoOn = false;
     await expect.poll(looks).toBe(2);
     expect(greedy.connection.socket.destroyed).toBe(true);
+  });
+
+  test("that takes long counts what ended meanwhile, which it may have read as open", async () => {
+    const taken = await openTaken(Array.from({ length: 6 }, () => "192.0.2.1"));
+    const last = taken.slice(-1);
+    let isToGoOn = true;
+    const { queues } = createCounted(
+      () => [],
+      () => isToGoOn,
+    );
+    for (const { connection } of taken) queues.opened(connection);
+    await give(taken, 3 * mib);
+    queues.tick();
+    expect(await endAll(taken.slice(0, 5))).toEqual(["closed", "closed", "closed", "closed", "closed"]);
+    isToGoOn = false;
+    await give(last, 3 * mib);
+    expect(await endAll(last)).toEqual(["reset"]);
   });
 
   test("cuts nobody for having many neighbours who leave little", async () => {

@@ -6,6 +6,7 @@
  * their own: when that is spent, connections that end are reset too.
  */
 import type { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { processorMs, stopwatchMs } from "../../system.ts";
 import { addressOrMany, type Connection } from "./connection.ts";
 import { handleOf } from "./handle.ts";
@@ -27,7 +28,7 @@ export interface SendQueues {
 export interface SendQueuesOptions {
   /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
   readonly ownAddressOf: (peer: string | undefined) => string | undefined;
-  /** Reads the system's tables of connections, in steps. Throws where they cannot be read just now. */
+  /** Reads the system's tables of connections, with pauses. A step throws where they cannot be read just now. */
   readonly read?: () => Iterator<void, readonly SystemQueue[]>;
 }
 
@@ -59,29 +60,18 @@ interface Stranger {
   /** What brings its bytes to the system, TLS or not. */
   readonly socket: Socket;
   inode: string | undefined;
-  /** What the system was handed, of that what it had when the last look began, and what was taken by then or later. */
+  /** What the system was handed; how much of it before the last look began; and how much was surely taken. */
   bytesHanded: number;
   bytesAtLook: number;
   bytesTaken: number;
   isToBeReset: boolean;
 }
 
-/** A look that goes on. */
-interface Look {
-  readonly reading: Iterator<void, readonly SystemQueue[]>;
-  readonly startMs: number;
-  /** What strangers had been given, and promised, since the look before. */
-  readonly bytesSince: number;
-  readonly bytesPromised: number;
-  /** How long it took the processor. */
-  workedMs: number;
-}
-
 /** Whoever has one, and how much is in it. */
 type Queue = readonly [stranger: Stranger, bytes: number];
 
 /** Longer than 80 lines: short acts on the same counts, which two functions would only hand to each other. */
-export function createSendQueues({ ownAddressOf, read = readQueues }: SendQueuesOptions): SendQueues {
+export function createSendQueues({ ownAddressOf, read = () => readQueues() }: SendQueuesOptions): SendQueues {
   const strangers = new Map<Connection, Stranger>();
   /** Those who may have been given something in this turn. */
   const recent = new Set<Stranger>();
@@ -100,47 +90,52 @@ export function createSendQueues({ ownAddressOf, read = readQueues }: SendQueues
   }
 
   function lookIfDue(): void {
-    if (isLooking || bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
+    if (bytesSince < Math.max(bytesMax - bytesQueued, moreBytesMin)) return;
     const isHasty = bytesSince >= hastyTimes * bytesMax && stopwatchMs() >= hastyFromMs;
-    if (!rest.isOn || isHasty) look();
+    if (!rest.isOn || isHasty) void look();
   }
 
-  function look(): void {
+  /** A short look has one step, and nobody is given more meanwhile. Between the steps of a long one others have their turn. */
+  async function look(): Promise<void> {
+    if (isLooking) return;
     isLooking = true;
+    const startMs = stopwatchMs();
+    let [startProcessorMs, workedMs] = [processorMs(), 0];
     for (const stranger of strangers.values()) {
       bytesSince += handedSince(stranger);
       stranger.bytesAtLook = stranger.bytesHanded;
     }
-    goOn({ reading: read(), startMs: stopwatchMs(), bytesSince, bytesPromised, workedMs: 0 });
-  }
-
-  /** Others have their turn between the steps of a long look. A short one has a single step: meanwhile nobody is given more. */
-  function goOn(its: Look): void {
-    const startProcessorMs = processorMs();
-    const step = stepOf(its.reading);
-    if (step.done && step.value) take(its, step.value);
-    its.workedMs += processorMs() - startProcessorMs;
-    if (step.done) end(its, step.value === undefined);
-    else setImmediate(goOn, its);
-  }
-
-  function take(its: Look, queues: readonly SystemQueue[]): void {
-    bytesSince -= its.bytesSince;
-    bytesPromised -= its.bytesPromised;
-    const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
-    closed.found(sumsByAddress(ofClosed, ownAddressOf));
-    bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
-  }
-
-  function end({ startMs, workedMs }: Look, hasFailed: boolean): void {
+    const [bytesLookedAt, bytesPromisedThen] = [bytesSince, bytesPromised];
+    closed.lookBegan();
+    let queues: readonly SystemQueue[] | undefined;
+    try {
+      const reading = read();
+      let step = reading.next();
+      while (step.done !== true) {
+        workedMs += processorMs() - startProcessorMs;
+        await nextTurn();
+        startProcessorMs = processorMs();
+        step = reading.next();
+      }
+      queues = step.value;
+    } catch {
+      // Where nobody can tell, nobody is reset.
+    }
     isLooking = false;
-    // Where nobody can tell, nobody is reset.
-    if (hasFailed) closed.found(new Map());
-    const tookMs = stopwatchMs() - startMs;
-    hastyFromMs = hasFailed ? Number.POSITIVE_INFINITY : stopwatchMs() + tookMs;
+    if (queues === undefined) {
+      closed.found(new Map());
+    } else {
+      bytesSince -= bytesLookedAt;
+      bytesPromised -= bytesPromisedThen;
+      const ofClosed = queues.filter(({ inode, port }) => inode === "0" && ports.has(port));
+      closed.found(sumsByAddress(ofClosed, ownAddressOf));
+      bytesQueued = closed.bytes + cutDown(queuesOf(strangers.values(), queues));
+    }
+    workedMs += processorMs() - startProcessorMs;
+    hastyFromMs = queues === undefined ? Number.POSITIVE_INFINITY : 2 * stopwatchMs() - startMs;
     // Where the last look failed nobody waits for the next one, which may fail as well.
-    isDear = !hasFailed && workedMs >= dearMs;
-    rest.begin(hasFailed ? retryMs : Math.min(restTimes * workedMs, restMsMax));
+    isDear = queues !== undefined && workedMs >= dearMs;
+    rest.begin(queues === undefined ? retryMs : Math.min(restTimes * workedMs, restMsMax));
   }
 
   return {
@@ -176,12 +171,13 @@ export function createSendQueues({ ownAddressOf, read = readQueues }: SendQueues
     tick() {
       for (const stranger of strangers.values()) bytesSince += handedSince(stranger);
       // Until it is known that they have room again, whoever ends may be reset.
-      if (closed.isFull && !rest.isOn && !isLooking) look();
+      if (closed.isFull && !rest.isOn) void look();
       else lookIfDue();
     },
     letGo: (connection) => strangers.delete(connection),
     untilRoom(bytes) {
-      if (isDear && (rest.isOn || isLooking) && Math.max(bytesSince, bytesPromised) >= bytesMax) return rest.ended();
+      const isToWait = isLooking || (isDear && rest.isOn);
+      if (isToWait && Math.max(bytesSince, bytesPromised) >= bytesMax) return rest.ended();
       bytesPromised += bytes;
       return undefined;
     },
@@ -220,15 +216,6 @@ function createRest(onOver: () => void) {
   };
 }
 
-/** The next step of a reading; its end without queues where that failed. */
-function stepOf(reading: Look["reading"]): IteratorResult<void, readonly SystemQueue[] | undefined> {
-  try {
-    return reading.next();
-  } catch {
-    return { done: true, value: undefined };
-  }
-}
-
 /** How much a stranger was given since it was last asked. */
 function handedSince(stranger: Stranger): number {
   const bytes = bytesHandedOver(stranger.socket) ?? stranger.bytesHanded;
@@ -258,8 +245,7 @@ function sumsByAddress(
 ): Map<string, number> {
   const byAddress = new Map<string, number>();
   for (const [peer, its] of Map.groupBy(queues, (queue) => queue.peer)) {
-    const address = addressOrMany(ownAddressOf(addressIn(peer)));
-    byAddress.set(address, (byAddress.get(address) ?? 0) + sumOf(its.map(({ bytes }) => bytes)));
+    add(byAddress, addressOrMany(ownAddressOf(addressIn(peer))), sumOf(its.map(({ bytes }) => bytes)));
   }
   return byAddress;
 }
@@ -286,6 +272,8 @@ function cutDown(queues: readonly Queue[]): number {
 }
 
 interface Closed {
+  /** A look begins. What ends from now on, it may have read as open. */
+  lookBegan(): void;
   /** Takes over what was found in closed connections. */
   found(byAddress: Map<string, number>): void;
   /** Takes a connection that ends with so much unread, at most, and says false where it has to be reset. */
@@ -297,14 +285,18 @@ interface Closed {
 /** What is left unread in closed connections: as found at the last look, with those that were closed since. */
 function createClosed(): Closed {
   let byAddress = new Map<string, number>();
+  /** What was left since the last look began. */
+  let meanwhile = new Map<string, number>();
   let bytes = 0;
   let level = Number.POSITIVE_INFINITY;
   return {
+    lookBegan: () => void (meanwhile = new Map()),
     found(found) {
       byAddress = found;
-      bytes = sumOf([...found.values()]);
-      const isFull = bytes > bytesMax;
-      level = isFull ? Math.max(shareMin, levelOf([...found.values()], bytesMax)) : Number.POSITIVE_INFINITY;
+      for (const [address, more] of meanwhile) add(byAddress, address, more);
+      const sums = [...byAddress.values()];
+      bytes = sumOf(sums);
+      level = bytes > bytesMax ? Math.max(shareMin, levelOf(sums, bytesMax)) : Number.POSITIVE_INFINITY;
     },
     mayTake(address, more) {
       if (more === 0) return true;
@@ -312,7 +304,8 @@ function createClosed(): Closed {
       const isFarTooMuch = bytes + more > 2 * bytesMax;
       const share = isFarTooMuch ? Math.min(level, bytesMax / (byAddress.size + 1)) : level;
       if (all > share && (isFarTooMuch || more >= leftBytesMin)) return false;
-      byAddress.set(address, all);
+      add(byAddress, address, more);
+      add(meanwhile, address, more);
       bytes += more;
       return true;
     },
@@ -335,6 +328,9 @@ function levelOf(sizes: readonly number[], most: number): number {
   }
   return Number.POSITIVE_INFINITY;
 }
+
+const add = (byAddress: Map<string, number>, address: string, bytes: number): unknown =>
+  byAddress.set(address, (byAddress.get(address) ?? 0) + bytes);
 
 const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, size) => sum + size, 0);
 
