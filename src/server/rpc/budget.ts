@@ -31,8 +31,8 @@ export interface Grant {
 
 export interface Budget {
   /**
-   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. They are the last to
-   * lose what they have to others, and have three quarters at most: then their own oldest makes room for their next.
+   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. Unless they leave more than half
+   * undone, they are the last to lose it to others. They have three quarters at most: then their own oldest makes room for their next.
    */
   take(address?: string): Grant | Spent;
 }
@@ -52,13 +52,13 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   const many: Group = { taken: 0, yielding: new Map() };
   let taken = 0;
 
-  /** Makes room for one of a group, if another has more, or else at the cost of those whose address many have. */
+  /** Makes room for one of a group, if another has more, or at the cost of those whose address many have: else, or where they leave most undone. */
   function makeRoom(its: Group): void {
     let most: Group | undefined;
     for (const group of byAddress.values()) {
       if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its.taken) most = group;
     }
-    if (most === undefined && many.taken > its.taken) most = many;
+    if ((most === undefined || many.yielding.size > max / 2) && many.taken > its.taken) most = many;
     if (most !== undefined) loseOldest(most);
   }
 
