@@ -72,7 +72,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function claim(): Promise<void> {
     await refreshTenants();
     const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf);
-    const owed = await claimFallbacks(options, Math.min(queue.free() - jobs.length, callsMax));
+    const owed = await claimFallbacks(options, Math.max(0, Math.min(queue.free() - jobs.length, callsMax)));
     for (const job of owed) options.onFallback?.(job);
     for (const job of [...jobs, ...owed]) {
       options.onSpendWarnings(job.verification.tenant, job);

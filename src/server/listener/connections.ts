@@ -228,6 +228,7 @@ function onTick(book: Book): void {
 
 function takeIn(book: Book, socket: Socket, { wire, untold }: NewcomerReader): boolean {
   const { limits, bySocket, strangers, held, pace, tick } = book;
+  pace.taken();
   // Gone already: what it asked for would count for nobody's address, and nobody would take the answer.
   if (socket.remoteAddress === undefined) {
     socket.destroy();

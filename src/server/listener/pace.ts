@@ -23,6 +23,8 @@ import { handleOf } from "./handle.ts";
 import { createRest } from "./strangers-rest.ts";
 
 export interface Pace {
+  /** A connection was taken from the system, whatever becomes of it: others may wait there behind it. */
+  taken(): void;
   /** Takes a stranger in. */
   opened(connection: Connection): void;
   /** Notes that a connection has brought a request, and so many bytes that are not noted otherwise. */
@@ -229,6 +231,10 @@ export function createPace(clock: Clock = realClock): Pace {
   }
 
   return {
+    taken() {
+      hasTaken = true;
+      plan();
+    },
     opened(connection) {
       hasTaken = true;
       const reader = readerOf(connection);
