@@ -1,7 +1,8 @@
 /**
  * A circuit breaker around each provider, and the pauses that a provider asks for. Once calls to 5 recipients have failed
  * among the last 20 that tell how it is, a provider is not called for 9 s, and then tried with a single call. One that asks
- * to wait is not called for that recipient before its time. Meanwhile the answer is at once "unavailable" or "throttled" (proven not sent), so that the message goes to the next one.
+ * to wait is not called for that recipient before its time. Meanwhile the answer is at once "unavailable" or "throttled"
+ * (proven not sent), so that the message goes to the next one.
  *
  * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
  * would take that gateway from everybody. For the same reason a recipient whose call failed does not make the trial, as
@@ -159,9 +160,9 @@ const rememberedMs = 60_000;
 
 /**
  * The pauses of a provider, each of one recipient: whoever has his own numbers throttled would hold everybody's messages
- * otherwise, and those that wait together for an account come together, and are throttled again. A recipient that is throttled again, after its pause, waits twice
- * as long each time and up to twice that, lest its calls use up what the gateway takes of others. It is kept as a digest of
- * the number, until a call two minutes later or more.
+ * otherwise, and those that wait together for an account come together, and are throttled again. A recipient that is
+ * throttled again, after its pause, waits twice as long each time and up to twice that, lest its calls use up what the
+ * gateway takes of others. It is kept as a digest of the number, until a call two minutes later or more.
  */
 export function createPauses(): Pauses {
   const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();

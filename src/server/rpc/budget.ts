@@ -31,8 +31,9 @@ export interface Grant {
 
 export interface Budget {
   /**
-   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. Unless they leave more than half
-   * undone, they are the last to lose it to others. They have three quarters at most: then their own oldest makes room for their next.
+   * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. Unless they
+   * leave more than half undone, they are the last to lose it to others. They have three quarters at most: then their own
+   * oldest makes room for their next.
    */
   take(address?: string): Grant | Spent;
 }
@@ -52,7 +53,7 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   const many: Group = { taken: 0, yielding: new Map() };
   let taken = 0;
 
-  /** Makes room for one of a group, if another has more, or at the cost of those whose address many have: else, or where they leave most undone. */
+  /** Makes room for one of a group, if another has more: of those whose address many have, else or where they leave most undone. */
   function makeRoom(its: Group): void {
     let most: Group | undefined;
     for (const group of byAddress.values()) {
@@ -70,16 +71,16 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
     onLost();
   }
 
-  const manyHaveTheirs = () => many.taken >= max * manyPart;
+  const hasItsPart = (group: Group) => group === many && many.taken >= max * manyPart;
 
   return {
     take(address) {
       const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
       // The address first: whoever has used up his own hears that, whatever others do.
       if (group !== many && group.taken >= perAddressMax) return "address full";
-      if (group === many && manyHaveTheirs()) loseOldest(many);
+      if (hasItsPart(group)) loseOldest(group);
       else if (taken >= max) makeRoom(group);
-      if (taken >= max || (group === many && manyHaveTheirs())) return "full";
+      if (taken >= max || hasItsPart(group)) return "full";
       taken += 1;
       if (address !== undefined) byAddress.set(address, group);
       group.taken += 1;
