@@ -1,5 +1,5 @@
 /** The system's tables of connections are read whole, however they are cut into pages, and with pauses. */
-import { writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readQueues } from "../../src/server/listener/system-queues.ts";
@@ -21,6 +21,17 @@ test("every queue of a long table is found, with pauses, and an empty one is pas
   const expected = sizes.flatMap((bytes, i) => (bytes > 1 ? [{ inode: `${i + 1}`, bytes, port: 8_080 }] : []));
   expect(queues.map(({ inode, bytes, port }) => ({ inode, bytes, port }))).toEqual(expected);
   expect(pauses).toBe(2);
+});
+
+test("nothing is read behind a page that is not full: the system would go through its whole table for it", () => {
+  const path = join(temporaryFolder(), "tcp");
+  // 64 pages and some, of which the last one makes a pause due.
+  const lines = Array.from({ length: 1_757 }, (_, i) => `${line(i + 1, 9)}\n`);
+  writeFileSync(path, lines.join(""));
+  const reading = readQueues([path]);
+  reading.next();
+  appendFileSync(path, `${line(9_999, 9)}\n`);
+  expect(readAll(reading)).toMatchObject({ queues: { length: lines.length }, pauses: 0 });
 });
 
 test("a table that cannot be read is told of", () => {

@@ -142,6 +142,24 @@ test("nor by others who ask for somewhat less than makes a turn too long", async
   expect(await turnsUntil(loop, isReadAgain, 1_000)).toBeLessThanOrEqual(20);
 });
 
+test("nor are they while clients come who are gone already", async () => {
+  const loop = createLoop();
+  let asked = 0;
+  const asksAgainAndAgain: Read = (pace, connection) => {
+    asked += 16;
+    for (let i = 0; i < 16; i += 1) pace.asked(connection, 0);
+  };
+  for (let i = 0; i < 40; i += 1) loop.open(asksAgainAndAgain);
+  await loop.turn();
+  asked = 0;
+  for (let taken = 0; taken < 160; taken += 1) {
+    loop.pace.taken();
+    await loop.turn();
+  }
+  expect(asked).toBeGreaterThan(0);
+  expect(asked).toBeLessThanOrEqual((160 / 16) * (64 + 16));
+});
+
 test("connections that come as fast as others were answered wait here, by their addresses, and not in the system's one line", async () => {
   const loop = createLoop();
   let waiting = 300;

@@ -173,6 +173,15 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/wire.test.ts"],
   },
   {
+    name: "a client who is gone already takes no turn",
+    breaks: "thousands who reset their connections behind what they ask have new ones wait for 15 s and more",
+    place: "src/server/listener/pace.ts#createPace",
+    text: `    taken() {
+      hasTaken = true;`,
+    replacement: `    taken() {`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
     name: "whoever asks a lot comes first again",
     breaks:
       "an address that asks for more than a turn does each time keeps all newcomers waiting for as long as it likes",
