@@ -71,10 +71,14 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function claim(): Promise<void> {
     await refreshTenants();
-    const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf);
-    const owed = await claimFallbacks(options, Math.max(0, Math.min(queue.free() - jobs.length, callsMax)));
+    takeAll(await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf));
+    const owed = await claimFallbacks(options, Math.min(queue.free(), callsMax));
     for (const job of owed) options.onFallback?.(job);
-    for (const job of [...jobs, ...owed]) {
+    takeAll(owed);
+  }
+
+  function takeAll(jobs: readonly Job[]): void {
+    for (const job of jobs) {
       options.onSpendWarnings(job.verification.tenant, job);
       take({ ...job, callId: listeners.callOf(job) });
     }
@@ -94,9 +98,14 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** Runs a job that had to wait. It goes back if its claim would not outlast the call, or its message is not owed any more. */
   async function runLate(job: Job): Promise<void> {
-    await refreshTenants();
-    if (await dispatcher.isStillOwed(job)) return run(job);
-    await store.releaseMessages([job]);
+    let isOwed = false;
+    try {
+      await refreshTenants();
+      isOwed = await dispatcher.isStillOwed(job);
+    } finally {
+      if (!isOwed) await store.releaseMessages([job]);
+    }
+    if (isOwed) return run(job);
     poller.pollIn(0);
   }
 

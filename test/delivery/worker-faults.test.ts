@@ -81,6 +81,16 @@ describe("a message whose worker died", () => {
   });
 });
 
+test("a look that claims messages and then no fallbacks sends those", async () => {
+  const job = await c.acts.send(ann);
+  await c.store.releaseMessages([job]);
+  c.failNext("claimFallbacks", 1, new StoreUnavailable("disk full"));
+  c.worker.start();
+  await c.pass(1);
+  expect(sentTo(ann)).toHaveLength(1);
+  expect(c.faults).toMatchObject([{ name: "StoreUnavailable" }]);
+});
+
 describe.each(["VERIFIED", "LOCKED", "CANCELED", "EXPIRED"] as const)("a verification that is %s", (state) => {
   const untilEnd = {
     VERIFIED: ({ verification }: Job) => c.acts.guess(verification, c.acts.rightCode(verification)),
@@ -169,6 +179,17 @@ describe("when all places are taken", () => {
     await c.pass(1_000);
     expect(sentTo(ann)).toMatchObject([{ text: expect.stringContaining("in 9 minutes."), validitySeconds: 574 }]);
     expect(await c.message(job.verification)).toMatchObject({ calls: 1, maybeSent: true, delivery: "ACCEPTED" });
+  });
+
+  test("a message whose turn comes while the store is away is given back, and no call of it counts", async () => {
+    const open = await fillPlaces();
+    const job = await c.acts.send(ann);
+    await c.worker.deliver(job, 0);
+    c.failNext("readVerification", 1, new StoreUnavailable("disk full"));
+    open[0]?.answer(accepted);
+    await c.settled();
+    expect(c.faults).toMatchObject([{ name: "StoreUnavailable" }]);
+    expect(await c.message(job.verification)).toMatchObject({ delivery: "QUEUED", calls: 0, maybeSent: false });
   });
 
   test("every one of a thousand messages is sent, and once", async () => {

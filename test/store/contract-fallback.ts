@@ -53,6 +53,26 @@ export function fallbackCases(withStore: WithStore): void {
     );
 
     test(
+      "is claimed though the claim of another one fails, which is told once nothing else is to be claimed",
+      withStore(async ({ store, acts, system }) => {
+        const [odd, other] = await Promise.all([ann, ben].map((phone) => acts.send(phone, { fallback })));
+        for (const { message } of [odd, other].filter((job) => job !== undefined)) {
+          const settled = { ...message, delivery: "ACCEPTED", maybeSent: true, dueMs: null } as const;
+          await store.settleMessage(message, acts.phoneOf, () => ({ writes: { message: settled }, result: undefined }));
+        }
+        system.advance(afterMs);
+        const phoneOf: Acts["phoneOf"] = (verification) => {
+          if (verification.id === odd?.verification.id) throw new Error("odd");
+          return acts.phoneOf(verification);
+        };
+        const claimed = await claim(store, { ...acts, phoneOf });
+        expect(claimed.map(({ verification }) => verification.id)).toEqual([other?.verification.id]);
+        await expect(claim(store, { ...acts, phoneOf })).rejects.toThrow("odd");
+        expect(await claim(store, acts)).toHaveLength(1);
+      }),
+    );
+
+    test(
       "is decided for one worker alone, however many ask at once",
       withStore(async ({ store, acts, system, beside }) => {
         const sent = await Promise.all(

@@ -17,6 +17,10 @@ const deadlineMs = 540_000;
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
 const ambiguous: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
 
+function fail(): never {
+  throw new Error("odd");
+}
+
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
     decideSettle(view, { outcome, provider: "test", providers: 1 }, acts.policy),
@@ -42,6 +46,26 @@ export function outboxCases(withStore: WithStore): void {
         ]);
         expect(await acts.claim()).toEqual([]);
         expect(await store.nextDue()).toBe(system.now() + leaseMs);
+      }),
+    );
+
+    test(
+      "is claimed though the claim of another one fails, which is told once nothing else is to be claimed",
+      withStore(async ({ store, acts, system }) => {
+        const [odd, ...others] = await Promise.all([ann, ben, ben].map((phone) => acts.send(phone)));
+        system.advance(leaseMs);
+        const claim = () =>
+          acts.claim(10, {
+            ...store,
+            claimMessages: (max, phoneOf, decideLate, billOf) =>
+              store.claimMessages(max, phoneOf, decideLate, (verification, message) =>
+                verification.id === odd?.verification.id ? fail() : billOf(verification, message),
+              ),
+          });
+        const ids = (await claim()).map(({ message }) => message.verificationId);
+        expect(ids.toSorted()).toEqual(others.map(({ verification }) => verification.id).toSorted());
+        await expect(claim()).rejects.toThrow("odd");
+        expect(await acts.claim()).toHaveLength(1);
       }),
     );
 

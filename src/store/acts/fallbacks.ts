@@ -10,13 +10,15 @@ import { idText } from "../rows/values.ts";
 import type { FallbackRules, Job, Store } from "../store.ts";
 import type { DayUse, UnitOfWork } from "../unit-of-work.ts";
 import { listed, refOf } from "./calls.ts";
+import { claimedOf } from "./messages.ts";
 
 export function fallbackActs(engine: Engine) {
   return {
     async claimFallbacks(max, rules) {
       const due = await engine.query<{ id: Uint8Array }>(engine.dueFallbacks, [engine.now(), max]);
-      const claimed = await Promise.all(due.map(({ id }) => claimFallback(engine, idText(id), rules)));
-      return claimed.filter((job) => job !== undefined);
+      const { claimed, fault } = await claimedOf(due.map(({ id }) => claimFallback(engine, idText(id), rules)));
+      if (fault !== undefined && claimed.length === 0) throw fault.reason;
+      return claimed;
     },
   } satisfies Partial<Store>;
 }

@@ -56,8 +56,12 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
             { phoneOf, decideLate, billOf, chargeOf },
           ),
         );
-        const claimed = await Promise.all(claims);
-        jobs.push(...claimed.filter((job) => job !== undefined));
+        const { claimed, fault } = await claimedOf(claims);
+        jobs.push(...claimed);
+        if (fault === undefined) continue;
+        // It comes again once there is nothing else to claim.
+        if (jobs.length > 0) break;
+        throw fault.reason;
       }
       return jobs;
     },
@@ -104,6 +108,14 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
       return toOutbox(row, engine.now());
     },
   } satisfies Partial<Store>;
+}
+
+/** What came of claims: a job for each message that is claimed, and the first fault. */
+export async function claimedOf(claims: readonly Promise<Job | undefined>[]) {
+  const results = await Promise.allSettled(claims);
+  const jobs = results.map((result) => (result.status === "fulfilled" ? result.value : undefined));
+  const fault = results.find((result) => result.status === "rejected");
+  return { claimed: jobs.filter((job) => job !== undefined), fault };
 }
 
 /** How messages are claimed: see `Store.claimMessages`. */
