@@ -1,5 +1,5 @@
 /**
- * A circuit breaker around each provider, and the pauses that a provider asks for. Once calls to 5 recipients have failed
+ * A circuit breaker around each provider, and the pauses that a provider asks for (pauses.ts). Once calls to 5 recipients have failed
  * among the last 20 that tell how it is, a provider is not called for 9 s, and then tried with a single call. One that asks
  * to wait is not called for that recipient before its time. Meanwhile the answer is at once "unavailable" or "throttled"
  * (proven not sent), so that the message goes to the next one.
@@ -10,7 +10,8 @@
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
 import { digest } from "../otp/keys/key-ring.ts";
-import type { SendOutcome } from "../otp/message/message.ts";
+import { waitOf, type SendOutcome } from "../otp/message/message.ts";
+import { createPauses } from "./pauses.ts";
 import type { Provider } from "./provider.ts";
 
 /** A provider with its breaker. */
@@ -80,7 +81,8 @@ export function guarded(
           return answered;
         });
         pauses.note(recipient, outcome, now());
-        return outcome;
+        if (outcome.kind !== "throttled") return outcome;
+        return { ...outcome, retryAfterMs: Math.max(waitOf(outcome), pauses.leftMs(recipient, now())) };
       } catch (error) {
         if (error instanceof BrokenCircuitError) return broken;
         throw error;
@@ -140,61 +142,4 @@ function failureOf(outcome: SendOutcome, isAnswer = false): Failure | undefined 
 
 function isFailure(result: unknown): boolean {
   return failureOf(result as SendOutcome) !== undefined;
-}
-
-// ---- pauses ----------------------------------------------------------------------------------------------------------
-
-interface Pauses {
-  /** How long a message is to wait still, in milliseconds; 0 or less for one that goes. */
-  leftMs(recipient: string, now: number): number;
-  /** Notes how a call ended. */
-  note(recipient: string, outcome: SendOutcome, now: number): void;
-}
-
-/** Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten. */
-export const recipientsMax = 1_000;
-/** The longest pause, asked for or lengthened. */
-const pauseMsMax = 60_000;
-/** For how long after its pause a recipient is remembered, in which the next one is twice as long. */
-const rememberedMs = 60_000;
-
-/**
- * The pauses of a provider, each of one recipient: whoever has his own numbers throttled would hold everybody's messages
- * otherwise, and those that wait together for an account come together, and are throttled again. A recipient that is
- * throttled again, after its pause, waits twice as long each time and up to twice that, lest its calls use up what the
- * gateway takes of others. It is kept as a digest of the number, until a call two minutes later or more.
- */
-export function createPauses(): Pauses {
-  const throttled = new Map<string, { readonly untilMs: number; readonly times: number }>();
-
-  function forget(now: number): void {
-    for (const [recipient, { untilMs }] of throttled) {
-      if (untilMs + rememberedMs > now && throttled.size <= recipientsMax) return;
-      throttled.delete(recipient);
-    }
-  }
-
-  return {
-    leftMs(recipient, now) {
-      forget(now);
-      return (throttled.get(recipient)?.untilMs ?? 0) - now;
-    },
-    note(recipient, outcome, now) {
-      if (outcome.kind === "accepted") throttled.delete(recipient);
-      if (outcome.kind !== "throttled" || outcome.retryAfterMs === undefined) return;
-      const before = throttled.get(recipient);
-      // Calls to one number that were under way together are throttled once.
-      const times = before === undefined ? 1 : before.times + (before.untilMs <= now ? 1 : 0);
-      const spread = times === 1 ? 1 : 1 + spreadOf(recipient);
-      const pauseMs = Math.ceil(outcome.retryAfterMs * 2 ** (times - 1) * spread);
-      throttled.delete(recipient);
-      throttled.set(recipient, { untilMs: now + Math.min(pauseMs, pauseMsMax), times });
-      forget(now);
-    },
-  };
-}
-
-/** By what part a recipient waits longer, 0 to 1, always the same: those that are throttled together twice come apart after that. */
-function spreadOf(recipient: string): number {
-  return (Buffer.from(recipient, "base64")[0] ?? 0) / 255;
 }

@@ -8,7 +8,7 @@
  */
 import { deriveCode } from "../../src/otp/message/code.ts";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
-import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message/message.ts";
+import { type Message, type SendOutcome } from "../../src/otp/message/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
 import { latestCopy, messagesSpent, stateAt, type Verification } from "../../src/otp/verification/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
@@ -164,7 +164,7 @@ export class Invariants {
         over = () => {};
         if (["refused", "throttled", "unavailable"].includes(outcome?.kind ?? "")) unsent();
         // A provider that asks for patience has not been called, as far as it is counted.
-        if (outcome?.kind === "throttled" && (outcome.retryAfterMs ?? 0) >= putOffMs) known.calls -= 1;
+        if (outcome?.kind === "throttled") known.calls -= 1;
       };
     });
     return (outcome) => over(outcome);

@@ -66,7 +66,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "one number's throttle",
     breaks: "whoever has his own number throttled holds everybody's messages",
-    place: "src/delivery/breaker.ts#createPauses",
+    place: "src/delivery/pauses.ts#createPauses",
     text: `(throttled.get(recipient)?.untilMs ?? 0) - now`,
     replacement: `Math.max(0, ...[...throttled.values()].map(({ untilMs }) => untilMs)) - now`,
     suites: ["test/delivery/provider/breaker.test.ts"],

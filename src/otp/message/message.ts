@@ -77,6 +77,8 @@ export type SendOutcome =
   /** It may have been sent: the answer was lost, late or makes no sense. */
   | { readonly kind: "ambiguous"; readonly detail: string };
 
+type Throttled = Extract<SendOutcome, { readonly kind: "throttled" }>;
+
 export interface EndedCall {
   readonly outcome: SendOutcome;
   readonly provider: string;
@@ -100,8 +102,8 @@ export const leaseMs = 30_000;
 /** Calls per message that may end without acceptance. */
 export const failuresMax = 2;
 
-/** A wait of so long, asked for by a provider, puts a call off; a shorter one is a failure like others. */
-export const putOffMs = 5_000;
+/** The shortest wait for a provider that asks for one, and the wait where it does not say how long. */
+export const putOffMs = 1_000;
 /** Where there are several providers, each is asked again so soon: another one may be ready earlier. */
 const putOffMsMax = 15_000;
 
@@ -185,8 +187,8 @@ export function isProvenUnsent(message: Message): boolean {
 
 /**
  * The message after a provider's answer: accepted, due again, or given up after two failures. After a proven non-send it is
- * due at once at the next provider, or after a pause at the same one when there is no other. A provider that asks for
- * patience has not failed: its call is put off, for as long as there is time. Pure.
+ * due at once at the next provider, or after a pause at the same one when there is no other. A provider that asks to wait
+ * has not failed: its call is put off, for as long as there is time, also where one behind it fails. Pure.
  */
 export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
   if (outcome.kind === "accepted") {
@@ -207,7 +209,8 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
   // The provider's report came before its answer was lost, so the provider has had the message.
   if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
   if (message.delivery === "UNDELIVERED") return failOver(message, providers, now);
-  const settled = isPutOff(outcome) ? putOff(message, outcome, provider) : failed(message, outcome, provider);
+  const settled =
+    outcome.kind === "throttled" ? putOff(message, outcome, provider) : failed(message, outcome, provider);
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
@@ -256,13 +259,12 @@ function failOver(message: Message, providers: number, now: Instant, next = mess
   return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: next, dueMs: now } : inVain;
 }
 
-/** Whether the provider asked to wait, now or earlier: then the call does not count. */
-function isPutOff(outcome: SendOutcome): outcome is SendOutcome & { readonly kind: "throttled" } {
-  return outcome.kind === "throttled" && (outcome.isUnasked === true || (outcome.retryAfterMs ?? 0) >= putOffMs);
-}
-
 /** The message after a call that ended without acceptance. */
-function failed(message: Message, outcome: Exclude<SendOutcome, { kind: "accepted" }>, provider: string): Message {
+function failed(
+  message: Message,
+  outcome: Exclude<SendOutcome, { kind: "accepted" | "throttled" }>,
+  provider: string,
+): Message {
   return {
     ...message,
     failures: message.failures + 1,
@@ -286,20 +288,31 @@ function putOff(message: Message, { detail }: { readonly detail: string }, provi
   };
 }
 
+/** How long a provider that asks to wait is waited for; what is left of a wait, where it was not asked. Pure. */
+export function waitOf({ retryAfterMs = putOffMs, isUnasked }: Throttled): number {
+  return Math.max(retryAfterMs, isUnasked === true ? retryDelayMs : putOffMs);
+}
+
 function nextTry(
   message: Message,
   outcome: SendOutcome,
   providers: number,
 ): { waitMs: number; providerIndex: number } | undefined {
   if (message.failures >= failuresMax) return undefined;
-  const other = message.providerIndex + 1;
-  if (other < providers) return { waitMs: 0, providerIndex: other };
-  if (outcome.kind === "refused") return undefined;
-  const waitMs = outcome.kind === "throttled" ? Math.max(retryDelayMs, outcome.retryAfterMs ?? 0) : retryDelayMs;
+  const { providerIndex, failures } = message;
+  const isThrottled = outcome.kind === "throttled";
+  // The one that is first again after the last one's failure is waited for at its place.
+  const isSecondRound = providerIndex === 0 && failures > 0;
+  const other = providerIndex + 1;
+  if (other < providers && !(isThrottled && isSecondRound)) return { waitMs: 0, providerIndex: other };
+  const waitMs = isThrottled ? waitOf(outcome) : retryDelayMs;
   // No provider has failed, all have asked to wait: the first one's time may be the nearest.
-  const goesRound = isPutOff(outcome) && providers > 1 && message.failures === 0 && message.providerMessageId === null;
-  if (goesRound) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
-  return { waitMs, providerIndex: message.providerIndex };
+  const haveAllAsked = isThrottled && failures === 0 && message.providerMessageId === null;
+  if (haveAllAsked && providers > 1) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
+  // Only the last one has failed: those before it have asked to wait.
+  const isProven = outcome.kind === "refused" || outcome.kind === "unavailable";
+  if (isProven && providerIndex > 0 && failures === 1) return { waitMs, providerIndex: 0 };
+  return outcome.kind === "refused" ? undefined : { waitMs, providerIndex };
 }
 
 const order: Record<Delivery, number> = {

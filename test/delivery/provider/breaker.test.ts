@@ -2,7 +2,7 @@
  * The breaker around a provider. Its clock is the machine's, so that is what these tests move; nothing here waits.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createPauses, guarded, recipientsMax } from "../../../src/delivery/breaker.ts";
+import { guarded } from "../../../src/delivery/breaker.ts";
 import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";
@@ -323,6 +323,29 @@ describe("a provider that asks to wait", () => {
     expect(later).toEqual([...expected, 60_000, 60_000, 0, 5_000]);
   });
 
+  test.each([{}, { retryAfterMs: 0 }])("and says no wait (%j) is given a second, then two to four", async (said) => {
+    const { network, sendTo } = createGuarded();
+    const waits: number[] = [];
+    for (let i = 0; i < 2; i += 1) {
+      network.script.push({ kind: "throttled", detail: "HTTP 429", ...said });
+      const outcome = await sendTo(odd(1));
+      waits.push(outcome.kind === "throttled" ? (outcome.retryAfterMs ?? 0) : 0);
+      expect(await sendTo(odd(1))).toMatchObject({ ...paused, retryAfterMs: waits.at(-1) });
+      vi.setSystemTime(Date.now() + (waits.at(-1) ?? 0));
+    }
+    const [first, second] = waits;
+    expect(first).toBe(1_000);
+    expect(second).toBeGreaterThanOrEqual(2_000);
+    expect(second).toBeLessThanOrEqual(4_000);
+  });
+
+  test("for longer than a minute is asked again in a minute by others' messages to that number, not by the one that it told", async () => {
+    const { network, sendTo } = createGuarded();
+    network.script.push({ ...throttled, retryAfterMs: 300_000 });
+    expect(await sendTo(odd(1))).toMatchObject({ kind: "throttled", retryAfterMs: 300_000 });
+    expect(await sendTo(odd(1))).toMatchObject({ ...paused, retryAfterMs: 60_000 });
+  });
+
   test("lets numbers that are throttled together twice come again apart, up to twice as late", async () => {
     const { network, sendTo } = createGuarded();
     const throttleAll = async () => {
@@ -341,12 +364,6 @@ describe("a provider that asks to wait", () => {
     expect(least).toBeGreaterThanOrEqual(8_000);
     expect(more.at(-1)).toBeLessThanOrEqual(16_000);
     expect((more.at(-1) ?? 0) - least).toBeGreaterThan(4_000);
-  });
-
-  test("is throttled once by calls to one number that were under way together", () => {
-    const pauses = createPauses();
-    for (const now of [0, 100]) pauses.note("recipient", { ...throttled, retryAfterMs: 5_000 }, now);
-    expect(pauses.leftMs("recipient", 100)).toBe(5_000);
   });
 
   test("and counts all messages together is done with a burst while half of what it takes comes evenly", async () => {
@@ -374,12 +391,5 @@ describe("a provider that asks to wait", () => {
     expect([owed.size, delays.length]).toEqual([0, 131]);
     expect(Math.max(...delays)).toBeLessThan(30_000);
     expect(delays.filter((delay) => delay > 0).length).toBeLessThan(20);
-  });
-
-  test("has so many numbers remembered, and no more", () => {
-    const pauses = createPauses();
-    const of = (i: number) => `recipient ${i}`;
-    for (let i = 0; i <= recipientsMax; i++) pauses.note(of(i), throttled, 0);
-    expect([0, 1, recipientsMax].map((i) => pauses.leftMs(of(i), 0) > 0)).toEqual([false, true, true]);
   });
 });

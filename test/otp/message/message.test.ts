@@ -54,9 +54,9 @@ describe("after a provider's answer to the first call", () => {
     ["credentials", unsent, "provider 1 in 0 ms"],
     ["balance", unsent, "provider 1 in 0 ms"],
     ["content", unsent, "provider 1 in 0 ms"],
-    ["throttled", "provider 0 in 500 ms", "provider 1 in 0 ms"],
+    ["throttled", "provider 0 in 1000 ms", "provider 1 in 0 ms"],
     ["throttledFor2s", "provider 0 in 2000 ms", "provider 1 in 0 ms"],
-    ["throttledFor1ms", "provider 0 in 500 ms", "provider 1 in 0 ms"],
+    ["throttledFor1ms", "provider 0 in 1000 ms", "provider 1 in 0 ms"],
     ["unavailable", "provider 0 in 500 ms", "provider 1 in 0 ms"],
     ["ambiguous", "provider 0 in 500 ms", "provider 1 in 0 ms"],
   ])("%s: %s; with another provider: %s", (outcome, asOnly, withAnother) => {
@@ -70,20 +70,15 @@ describe("after a provider's answer to the first call", () => {
 });
 
 describe("after a provider's answer to the second call", () => {
-  const proven = [
-    "recipient",
-    "credentials",
-    "balance",
-    "content",
-    "throttled",
-    "throttledFor2s",
-    "unavailable",
-  ] as const;
+  const proven = ["recipient", "credentials", "balance", "content", "unavailable"] as const;
   const cases = [1, 2].flatMap((providers) => [
     ...proven.map((second) => ({ providers, first: "unavailable" as const, second, fate: unsent })),
     ...proven.map((second) => ({ providers, first: "ambiguous" as const, second, fate: waits })),
     { providers, first: "unavailable" as const, second: "ambiguous" as const, fate: waits },
     { providers, first: "ambiguous" as const, second: "ambiguous" as const, fate: waits },
+    ...(["unavailable", "ambiguous"] as const).map((first) => {
+      return { providers, first, second: "throttledFor2s" as const, fate: `provider ${providers - 1} in 2000 ms` };
+    }),
     { providers, first: "unavailable" as const, second: "accepted" as const, fate: "ACCEPTED" },
     { providers, first: "ambiguous" as const, second: "accepted" as const, fate: "ACCEPTED" },
   ]);
@@ -113,9 +108,9 @@ describe("after a provider's answer about a message that the first one took and 
     ["credentials", "UNDELIVERED", waits],
     ["balance", "UNDELIVERED", waits],
     ["content", "UNDELIVERED", waits],
-    ["throttled", "UNDELIVERED", waits],
-    ["throttledFor2s", "UNDELIVERED", waits],
-    ["throttledFor1ms", "UNDELIVERED", waits],
+    ["throttled", "provider 1 in 1000 ms", "provider 1 in 1000 ms"],
+    ["throttledFor2s", "provider 1 in 2000 ms", "provider 1 in 2000 ms"],
+    ["throttledFor1ms", "provider 1 in 1000 ms", "provider 1 in 1000 ms"],
     ["unavailable", "UNDELIVERED", waits],
     ["ambiguous", waits, waits],
   ])("%s: %s; with a call in between that a crash cut short: %s", (outcome, fate, afterCrash) => {
@@ -136,8 +131,8 @@ describe("after a provider's answer about a message that the first one took and 
 });
 
 describe("a provider that asks for patience", () => {
-  const patience: SendOutcome = { kind: "throttled", retryAfterMs: 30 * secondMs, detail: "slow down" };
-  const pause: SendOutcome = { kind: "throttled", retryAfterMs: 2 * secondMs, detail: "paused", isUnasked: true };
+  const patience = { kind: "throttled", retryAfterMs: 30 * secondMs, detail: "slow down" } as const;
+  const pause = { kind: "throttled", retryAfterMs: 2 * secondMs, detail: "paused", isUnasked: true } as const;
   const settledTimes = (times: number, outcome: SendOutcome, providers: number) => {
     let message = messageOf();
     for (let i = 0; i < times; i++) {
@@ -164,6 +159,31 @@ describe("a provider that asks for patience", () => {
     expect(fateOf(settledTimes(1, patience, 2))).toBe("provider 1 in 0 ms");
     expect(fateOf(settledTimes(2, patience, 2))).toBe("provider 0 in 15000 ms");
     expect(fateOf(settledTimes(2, pause, 2))).toBe("provider 0 in 2000 ms");
+  });
+
+  test.each([
+    ["recipient", "provider 0 in 500 ms"],
+    ["credentials", "provider 0 in 500 ms"],
+    ["balance", "provider 0 in 500 ms"],
+    ["content", "provider 0 in 500 ms"],
+    ["unavailable", "provider 0 in 500 ms"],
+    ["ambiguous", "provider 1 in 500 ms"],
+  ] as const)("is waited for where the last one fails (%s): %s", (outcome, fate) => {
+    const offered = claim(settledTimes(1, patience, 2), now);
+    const failed = settle(offered, { outcome: outcomes[outcome], provider: "two", providers: 2 }, now);
+    expect(fateOf(failed)).toBe(fate);
+    expect(failed).toMatchObject({ recipientRefused: false });
+  });
+
+  test("is not left for the one that has failed", () => {
+    const offered = claim(settledTimes(1, patience, 2), now);
+    let message = settle(offered, { outcome: outcomes.unavailable, provider: "two", providers: 2 }, now);
+    for (const outcome of [pause, patience]) {
+      message = settle(claim(message, now), { outcome, provider: "one", providers: 2 }, now);
+      expect(fateOf(message)).toBe(`provider 0 in ${outcome.retryAfterMs} ms`);
+    }
+    const late = settle(claim(message, now), { outcome: outcomes.unavailable, provider: "one", providers: 2 }, now);
+    expect(fateOf(late)).toBe(unsent);
   });
 
   test("is waited for at its place after another has failed", () => {
