@@ -18,6 +18,8 @@ export interface DispatcherOptions {
   readonly store: Store;
   readonly keys: KeyRing;
   readonly tenantOf: TenantOf;
+  /** Brings what `tenantOf` knows up to date; asked before messages are claimed, and of one that had to wait. */
+  readonly refreshTenants: () => Promise<void>;
   /** The providers of a channel, in the order they are tried. */
   readonly providersOf: (channel: Channel) => readonly Provider[];
   readonly phoneOf: PhoneOf;
@@ -55,11 +57,11 @@ const nobody: Provider = {
 /** A provider that has not answered by then may have sent the text or not. */
 const callTimeoutMs = 5_000;
 const noAnswer: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
-/** While the store is unavailable, an outcome is recorded again after this wait, then after twice as long, and so on. */
+/** While the store is unavailable, it is asked again after this wait, then after twice as long, and so on. */
 const firstRetryMs = 50;
 
 export function createDispatcher(options: DispatcherOptions, poller: Poller): Dispatcher {
-  const { store, keys, tenantOf, providersOf, phoneOf, onCall } = options;
+  const { store, keys, tenantOf, refreshTenants, providersOf, phoneOf, onCall } = options;
 
   async function call(provider: Provider, job: Job): Promise<SendOutcome> {
     const startMs = store.now();
@@ -82,16 +84,23 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
     return outcome;
   }
 
-  /** Records an outcome. While the store is unavailable the message stays claimed; its lease bounds the tries. */
-  async function settle(job: Job, ended: EndedCall): Promise<Settled | undefined> {
+  /** Records an outcome. */
+  function settle(job: Job, ended: EndedCall): Promise<Settled | undefined> {
     const { policy } = tenantOf(job.verification.tenant);
+    return whileClaimed(job, () =>
+      store.settleMessage(job.message, phoneOf, (view) =>
+        ended.outcome.kind === "accepted" || isInHand(job.message, view.message)
+          ? decideSettle(view, ended, policy)
+          : { writes: {}, result: view },
+      ),
+    );
+  }
+
+  /** While the store is unavailable the message stays claimed; its lease bounds the tries. */
+  async function whileClaimed<T>(job: Job, act: () => Promise<T>): Promise<T> {
     for (let waitMs = firstRetryMs; ; waitMs *= 2) {
       try {
-        return await store.settleMessage(job.message, phoneOf, (view) =>
-          ended.outcome.kind === "accepted" || isInHand(job.message, view.message)
-            ? decideSettle(view, ended, policy)
-            : { writes: {}, result: view },
-        );
+        return await act();
       } catch (error) {
         if (poller.isStopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
         await poller.pause(waitMs);
@@ -107,11 +116,15 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
       const outcome = await call(provider, job);
       return settle(job, { outcome, provider: provider.name, providers: providers.length });
     },
-    async isStillOwed({ message, verification }) {
-      const current = await store.readVerification(verification.tenant, verification.id);
-      const now = store.now();
-      const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
-      return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
+    isStillOwed(job) {
+      const { message, verification } = job;
+      return whileClaimed(job, async () => {
+        await refreshTenants();
+        const current = await store.readVerification(verification.tenant, verification.id);
+        const now = store.now();
+        const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
+        return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
+      });
     },
   };
 }

@@ -17,8 +17,6 @@ import { callsAtOnceMax } from "./provider.ts";
 
 export interface WorkerOptions extends DispatcherOptions, Pick<FallbackTools, "channelsOn"> {
   readonly system: System;
-  /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
-  readonly refreshTenants: () => Promise<void>;
   /** Provider calls at once; `callsAtOnceMax` unless given. */
   readonly callsMax?: number;
   /** Tells what a message may cost; absent without prices. */
@@ -71,10 +69,14 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function claim(): Promise<void> {
     await refreshTenants();
-    takeAll(await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf));
-    const owed = await claimFallbacks(options, Math.min(queue.free(), callsMax));
-    for (const job of owed) options.onFallback?.(job);
-    takeAll(owed);
+    try {
+      takeAll(await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf));
+    } finally {
+      // They must not wait for a message that cannot be claimed.
+      const owed = await claimFallbacks(options, Math.min(queue.free(), callsMax));
+      for (const job of owed) options.onFallback?.(job);
+      takeAll(owed);
+    }
   }
 
   function takeAll(jobs: readonly Job[]): void {
@@ -98,14 +100,8 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** Runs a job that had to wait. It goes back if its claim would not outlast the call, or its message is not owed any more. */
   async function runLate(job: Job): Promise<void> {
-    let isOwed = false;
-    try {
-      await refreshTenants();
-      isOwed = await dispatcher.isStillOwed(job);
-    } finally {
-      if (!isOwed) await store.releaseMessages([job]);
-    }
-    if (isOwed) return run(job);
+    if (await dispatcher.isStillOwed(job)) return run(job);
+    await store.releaseMessages([job]);
     poller.pollIn(0);
   }
 

@@ -91,6 +91,18 @@ test("a look that claims messages and then no fallbacks sends those", async () =
   expect(c.faults).toMatchObject([{ name: "StoreUnavailable" }]);
 });
 
+test("a message that cannot be claimed keeps no fallback from its time", async () => {
+  const job = await c.acts.send(ann, { fallback: { channels: ["voice"], afterMs: 30_000 } });
+  await c.worker.deliver(job, 0);
+  await c.settled();
+  c.system.advance(30_000);
+  c.failNext("claimMessages", 1, new Error("odd"));
+  c.worker.start();
+  await c.pass(1);
+  expect(c.calls).toEqual(["one accepted", "none refused"]);
+  expect(c.faults).toMatchObject([{ message: "odd" }]);
+});
+
 describe.each(["VERIFIED", "LOCKED", "CANCELED", "EXPIRED"] as const)("a verification that is %s", (state) => {
   const untilEnd = {
     VERIFIED: ({ verification }: Job) => c.acts.guess(verification, c.acts.rightCode(verification)),
@@ -181,15 +193,17 @@ describe("when all places are taken", () => {
     expect(await c.message(job.verification)).toMatchObject({ calls: 1, maybeSent: true, delivery: "ACCEPTED" });
   });
 
-  test("a message whose turn comes while the store is away is given back, and no call of it counts", async () => {
+  test("a message whose turn comes while the store is away is sent once it is back", async () => {
     const open = await fillPlaces();
     const job = await c.acts.send(ann);
     await c.worker.deliver(job, 0);
-    c.failNext("readVerification", 1, new StoreUnavailable("disk full"));
+    c.failNext("readVerification", 3, new StoreUnavailable("disk full"));
     open[0]?.answer(accepted);
-    await c.settled();
-    expect(c.faults).toMatchObject([{ name: "StoreUnavailable" }]);
-    expect(await c.message(job.verification)).toMatchObject({ delivery: "QUEUED", calls: 0, maybeSent: false });
+    await c.pass(50 + 100 + 199);
+    expect(sentTo(ann)).toEqual([]);
+    await c.pass(1);
+    expect(sentTo(ann)).toHaveLength(1);
+    expect(await c.message(job.verification)).toMatchObject({ delivery: "ACCEPTED", calls: 1 });
   });
 
   test("every one of a thousand messages is sent, and once", async () => {

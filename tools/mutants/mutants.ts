@@ -157,8 +157,16 @@ export const mutants: readonly Mutant[] = [
     name: "patience taken for a failure",
     breaks: "two providers that ask for half a minute fail a message that has nine",
     place: "src/otp/message/message.ts#settle",
-    text: `isPutOff(outcome) ? putOff(message, outcome, provider) : failed(`,
+    text: `outcome.kind === "throttled" ? putOff(message, outcome, provider) : failed(`,
     replacement: `failed(`,
+    suites: ["test/otp/message/message.test.ts"],
+  },
+  {
+    name: "the last one's failure ends all",
+    breaks: "a message that the first provider throttles is not sent where the second one is down",
+    place: "src/otp/message/message.ts#nextTry",
+    text: `if (goesRound && isProven && providerIndex > 0 && failures === 1) return { waitMs, providerIndex: 0 };`,
+    replacement: ``,
     suites: ["test/otp/message/message.test.ts"],
   },
   {

@@ -3,7 +3,8 @@
  * states, and what to do after a provider has answered. It holds no text: that is rendered for each call (template/).
  *
  * Delivery is at least once: a crash between a provider's acceptance and our note of it sends the text again. That is
- * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
+ * harmless, since every copy carries the same code, and bounded: at most two calls per message whose answer is not that it
+ * has to wait.
  */
 import type { Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
@@ -188,7 +189,8 @@ export function isProvenUnsent(message: Message): boolean {
 /**
  * The message after a provider's answer: accepted, due again, or given up after two failures. After a proven non-send it is
  * due at once at the next provider, or after a pause at the same one when there is no other. A provider that asks to wait
- * has not failed: its call is put off, for as long as there is time, also where one behind it fails. Pure.
+ * has not failed: its call is put off, for as long as there is time. Where the last one fails, the message goes back to
+ * the first, if all before it have asked to wait. Pure.
  */
 export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
   if (outcome.kind === "accepted") {
@@ -299,19 +301,19 @@ function nextTry(
   providers: number,
 ): { waitMs: number; providerIndex: number } | undefined {
   if (message.failures >= failuresMax) return undefined;
-  const { providerIndex, failures } = message;
+  const { providerIndex, failures, providerMessageId } = message;
   const isThrottled = outcome.kind === "throttled";
+  const goesRound = providers > 1 && providerMessageId === null;
   // The one that is first again after the last one's failure is waited for at its place.
-  const isSecondRound = providerIndex === 0 && failures > 0;
+  const isSecondRound = goesRound && providerIndex === 0 && failures > 0;
   const other = providerIndex + 1;
   if (other < providers && !(isThrottled && isSecondRound)) return { waitMs: 0, providerIndex: other };
   const waitMs = isThrottled ? waitOf(outcome) : retryDelayMs;
   // No provider has failed, all have asked to wait: the first one's time may be the nearest.
-  const haveAllAsked = isThrottled && failures === 0 && message.providerMessageId === null;
-  if (haveAllAsked && providers > 1) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
+  if (goesRound && isThrottled && failures === 0) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
   // Only the last one has failed: those before it have asked to wait.
   const isProven = outcome.kind === "refused" || outcome.kind === "unavailable";
-  if (isProven && providerIndex > 0 && failures === 1) return { waitMs, providerIndex: 0 };
+  if (goesRound && isProven && providerIndex > 0 && failures === 1) return { waitMs, providerIndex: 0 };
   return outcome.kind === "refused" ? undefined : { waitMs, providerIndex };
 }
 

@@ -59,7 +59,7 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
         const { claimed, fault } = await claimedOf(claims);
         jobs.push(...claimed);
         if (fault === undefined) continue;
-        // It comes again once there is nothing else to claim.
+        // The next look that claims nothing else tells it.
         if (jobs.length > 0) break;
         throw fault.reason;
       }

@@ -186,6 +186,21 @@ describe("a provider that asks for patience", () => {
     expect(fateOf(late)).toBe(unsent);
   });
 
+  test("is not gone back to where no provider is left to go to, or the last one is the only one", () => {
+    const offered = claim(settledTimes(1, patience, 2), now);
+    for (const providers of [0, 1]) {
+      const ended = settle(offered, { outcome: outcomes.content, provider: "two", providers }, now);
+      expect(fateOf(ended)).toBe(unsent);
+    }
+  });
+
+  test("gives way to the next also where a provider that is gone had the message in vain", () => {
+    const taken = settle(messageOf(), { outcome: outcomes.accepted, provider: "gone", providers: 2 }, now);
+    const said = { delivery: "UNDELIVERED", detail: "1", isFromHolder: true, providers: 2, next: 0 } as const;
+    const first = claim(report(taken, said, now), now);
+    expect(fateOf(settle(first, { outcome: patience, provider: "one", providers: 2 }, now))).toBe("provider 1 in 0 ms");
+  });
+
   test("is waited for at its place after another has failed", () => {
     const message = settle(
       afterFailure(outcomes.credentials, 2),
