@@ -188,10 +188,9 @@ describe("a provider that asks for patience", () => {
 
   test("is not gone back to where no provider is left to go to, or the last one is the only one", () => {
     const offered = claim(settledTimes(1, patience, 2), now);
-    for (const providers of [0, 1]) {
-      const ended = settle(offered, { outcome: outcomes.content, provider: "two", providers }, now);
-      expect(fateOf(ended)).toBe(unsent);
-    }
+    const end = (providers: number) =>
+      fateOf(settle(offered, { outcome: outcomes.content, provider: "two", providers }, now));
+    expect([end(0), end(1)]).toEqual([unsent, unsent]);
   });
 
   test("gives way to the next also where a provider that is gone had the message in vain", () => {
@@ -202,11 +201,8 @@ describe("a provider that asks for patience", () => {
   });
 
   test("is waited for at its place after another has failed", () => {
-    const message = settle(
-      afterFailure(outcomes.credentials, 2),
-      { outcome: patience, provider: "two", providers: 2 },
-      now,
-    );
+    const failed = afterFailure(outcomes.credentials, 2);
+    const message = settle(failed, { outcome: patience, provider: "two", providers: 2 }, now);
     expect(fateOf(message)).toBe("provider 1 in 30000 ms");
     expect(
       fateOf(settle(claim(message, now), { outcome: outcomes.unavailable, provider: "two", providers: 2 }, now)),
