@@ -13,7 +13,10 @@ interface Pauses {
   note(recipient: string, outcome: SendOutcome, now: number): void;
 }
 
-/** Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten. */
+/**
+ * Recipients that are remembered. Where there are more, the one that was throttled longest ago is forgotten, and a newcomer
+ * is throttled as often as that one: each would wait for a second, and a gateway that takes nothing be asked by all of them.
+ */
 export const recipientsMax = 10_000;
 /** The longest pause, asked for or lengthened. */
 const pauseMsMax = 60_000;
@@ -31,6 +34,12 @@ export function createPauses(): Pauses {
     }
   }
 
+  /** What makes room for a newcomer, if it has to. */
+  function leaver() {
+    const [longestAgo] = throttled.values();
+    return throttled.size < recipientsMax ? undefined : longestAgo;
+  }
+
   return {
     leftMs(recipient, now) {
       forget(now);
@@ -39,7 +48,7 @@ export function createPauses(): Pauses {
     note(recipient, outcome, now) {
       if (outcome.kind === "accepted") throttled.delete(recipient);
       if (outcome.kind !== "throttled") return;
-      const before = throttled.get(recipient);
+      const before = throttled.get(recipient) ?? leaver();
       // Calls to one number that were under way together are throttled once.
       const times = before === undefined ? 1 : before.times + (before.untilMs <= now ? 1 : 0);
       const spread = times === 1 ? 1 : 1 + spreadOf(recipient);

@@ -17,3 +17,11 @@ test("so many numbers are remembered, and no more", () => {
   for (let i = 0; i <= recipientsMax; i++) pauses.note(of(i), throttled, 0);
   expect([0, 1, recipientsMax].map((i) => pauses.leftMs(of(i), 0) > 0)).toEqual([false, true, true]);
 });
+
+test("where more are throttled than are remembered, a newcomer waits as if he had been as often as the one who is forgotten", () => {
+  const pauses = createPauses();
+  const soon: SendOutcome = { kind: "throttled", detail: "HTTP 429" };
+  for (const now of [0, 10_000]) for (let i = 0; i < recipientsMax; i++) pauses.note(`recipient ${i}`, soon, now);
+  pauses.note("newcomer", soon, 10_000);
+  expect(pauses.leftMs("newcomer", 10_000)).toBeGreaterThanOrEqual(2_000);
+});
