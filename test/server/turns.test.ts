@@ -53,6 +53,8 @@ function createLoop(clock?: Clock) {
       for (const [connection, read] of readable) read(pace, connection);
       await nextTurn();
     },
+    /** How many were told to go on and are not told to stop yet. */
+    goingOn: () => readable.size,
     readsOf: (connection: Connection) => reads.get(connection) ?? 0,
   };
 }
@@ -158,6 +160,19 @@ test("nor are they while clients come who are gone already", async () => {
   }
   expect(asked).toBeGreaterThan(0);
   expect(asked).toBeLessThanOrEqual((160 / 16) * (64 + 16));
+});
+
+test("of 4,000 who ask no more are told to go on than a turn has room for: the others would be stopped unread, behind all", async () => {
+  const loop = createLoop();
+  for (let i = 0; i < 4_000; i += 1) loop.open((pace, connection) => pace.asked(connection, 0));
+  let most = 0;
+  for (let turn = 0; turn < 200; turn += 1) {
+    await loop.turn();
+    most = Math.max(most, loop.goingOn());
+  }
+  expect(most).toBeGreaterThan(64);
+  // This loop leaves time for two turns.
+  expect(most).toBeLessThanOrEqual(2 * 64);
 });
 
 test("connections that come as fast as others were answered wait here, by their addresses, and not in the system's one line", async () => {

@@ -188,14 +188,6 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
-    name: "strangers are read from however much they ask for",
-    breaks: "1,000 connections of 100 requests make turns of seconds, for which everybody waits",
-    place: "src/server/listener/pace.ts#createPace.spend",
-    text: `if (cost < turnCostMax) return;`,
-    replacement: `if (cost !== 0) return;`,
-    suites: ["test/server/pace.test.ts"],
-  },
-  {
     name: "chunks of a body for nothing",
     breaks: "twenty connections that send bodies in chunks of a byte keep new connections waiting for seconds",
     place: "src/server/listener/pipeline.ts#onData",
@@ -368,14 +360,6 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: `this.ahead.stop();
     handleOf(this.#socket)?.readStop();`,
     suites: ["test/server/tell-apart.test.ts"],
-  },
-  {
-    name: "as much ahead as comes",
-    breaks: "thousands who wait send 64 KiB each at once, and the process dies of it",
-    place: "src/server/listener/pace.ts#createPace.cameAhead",
-    text: `if (bytesAhead < turnCostMax) return;`,
-    replacement: `if (bytesAhead < Number.POSITIVE_INFINITY) return;`,
-    suites: ["test/server/ahead.test.ts"],
   },
   {
     name: "an end behind a request is the client's leaving",

@@ -20,6 +20,7 @@ import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
 import { spendingMutants } from "./spending.ts";
 import { strangerMutants } from "./strangers.ts";
+import { turnMutants } from "./turns.ts";
 import { unreadMutants } from "./unread.ts";
 
 export const mutants: readonly Mutant[] = [
@@ -376,5 +377,6 @@ export const mutants: readonly Mutant[] = [
   ...postgresMutants,
   ...recentMutants,
   ...strangerMutants,
+  ...turnMutants,
   ...unreadMutants,
 ];

@@ -47,12 +47,16 @@ export interface Pace {
 
 /** What strangers may cost in a turn, in bytes: 64 requests, some 6 ms. What one connection has sent comes on top, up to 100 requests. */
 const turnCostMax = 262_144;
-const requestCost = turnCostMax / 64;
+const requestsMax = 64;
+const requestCost = turnCostMax / requestsMax;
 /** So many turns in a row do nothing but take connections. */
 const takingTurnsMax = 15;
 /** A turn that has taken a connection and cost so much is long: eight requests take as long as to take ten connections. */
 const takingTurnCostMax = turnCostMax / 8;
-/** How many are read from again in a turn: at first, and in any case this part of those that wait. */
+/**
+ * How many are read from again in a turn: at first, and in any case this part of those that wait, though no more than use up the turn with
+ * a request each. The others would be stopped unread, and stand behind all again.
+ */
 const resumedMin = 4;
 const resumedPart = 1 / 16;
 /**
@@ -152,7 +156,9 @@ export function createPace(clock: Clock = realClock): Pace {
     const next = whose === others ? newcomers : others;
     if (next.line.size > 0 && queues.includes(next)) whose = next;
     const { line, resumed } = whose;
-    const most = areMoreToTake ? resumedMin : Math.max(resumed, Math.ceil(line.size * resumedPart));
+    const most = areMoreToTake
+      ? resumedMin
+      : Math.min(requestsMax, Math.max(resumed, Math.ceil(line.size * resumedPart)));
     resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy);
     resumeUpTo(most, line, line.next);
   }
