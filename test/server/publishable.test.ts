@@ -16,6 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
+const appHash = "FA+9qCX9VSu";
 const shop = "https://shop.example";
 const may = ["send", ...publishableScopes] as const;
 const rpcs = OtpService.methods.map((method) => method.name as Rpc);
@@ -108,11 +109,25 @@ describe.each(sampled([connectByFetch, ...surfaces], 2))("over $name", (surface)
       expectRefusal(await call("ResendOtp", { request_id, client_ip }), "INVALID_REQUEST", invalid);
     }
     expectRefusal(await call("SendOtp", { phone, known_user: true }), "INVALID_REQUEST", { field: "known_user" });
+    const forApp = await call("SendOtp", { phone, android_app_hash: appHash });
+    expectRefusal(forApp, "INVALID_REQUEST", { field: "android_app_hash" });
     const elsewhere = await call("SendOtp", { phone, web_origin: "https://evil.example" });
     expectRefusal(elsewhere, "ORIGIN_NOT_ALLOWED", { field: "web_origin" });
     expect((await call("SendOtp", { phone, web_origin: shop })).value).toMatchObject({ state: "STATE_PENDING" });
     expect(world.network.received.map(({ text }) => text.split("\n").at(-1)?.slice(0, 13))).toEqual(["@shop.example"]);
   });
+});
+
+test("an app's key names the app that is handed the text", async () => {
+  const { text: key } = await world.makeKey({ kind: "pub", scopes: may, isApp: true });
+  const sent = await connectByFetch.call(
+    world.url,
+    "SendOtp",
+    { phone: newPhone(), android_app_hash: appHash },
+    { key },
+  );
+  expect(sent.value).toMatchObject({ state: "STATE_PENDING" });
+  expect(world.network.received.at(-1)?.text.split("\n").at(-1)).toBe(appHash);
 });
 
 test("an app's key names no web_origin but those it lists", async () => {

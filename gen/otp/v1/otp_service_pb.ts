@@ -90,7 +90,7 @@ export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
   /**
    * The Android app that will read the SMS by the SMS Retriever API, as the 11 characters of base64 that the app computed
    * of itself. If given, the SMS and its resends end with this line. Not together with `web_origin`, since both must
-   * come last. Anything else is INVALID_REQUEST.
+   * come last, and not with a publishable key unless it is an app's. Anything else is INVALID_REQUEST.
    *
    * @generated from field: string android_app_hash = 8;
    */

@@ -76,6 +76,7 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         atMost("challenge_token", request.challengeToken, 4096) ??
         knownUserShape(knownUser, key) ??
         clientIpShape(request.clientIp, key) ??
+        appHashShape(request.androidAppHash, key) ??
         limitKeysShape(limitKeys, key);
       if (unfit !== undefined) return unfit;
       const { webOrigin } = lastLine.value;
@@ -238,6 +239,12 @@ function readFallback(
 /** A stranger must not get into the lane that is kept free of strangers. */
 function knownUserShape(knownUser: boolean, { kind }: ApiKey): RefusedResult | undefined {
   return knownUser && isPublishable(kind) ? invalid("known_user", "known_user is for secret API keys.") : undefined;
+}
+
+/** Android hands the text to the app that is named, without asking its user: whoever copies a page's key could name his own. */
+function appHashShape(hash: string, { kind, isApp }: ApiKey): RefusedResult | undefined {
+  if (hash === "" || !isPublishable(kind) || isApp) return undefined;
+  return invalid("android_app_hash", "android_app_hash is for secret API keys, and for publishable ones of apps.");
 }
 
 function clientIpShape(clientIp: string, { kind }: ApiKey): RefusedResult | undefined {
