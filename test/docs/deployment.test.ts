@@ -108,6 +108,8 @@ describe.each(["sqlite", "postgres"])("Kustomize's overlay %s", (overlay) => {
   test("asks the port and the paths that the service answers", async () => {
     expect(container.ports).toEqual([{ name: "otp", containerPort: Number(env["OTP_PORT"]) }]);
     expect(specOf("Service")["ports"]).toMatchObject([{ port: Number(env["OTP_PORT"]), targetPort: "otp" }]);
+    // A Service sends nobody anywhere while no pod is ready.
+    expect(container.readinessProbe.httpGet.path).toBe("/readyz?exclude=provider");
     const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
     for (const { httpGet } of probes) {
       expect(httpGet.port).toBe("otp");
