@@ -30,6 +30,7 @@ test("what many send at once stays with the system once it is too much for a tur
     });
     const connection = createConnection(socket, undefined, "192.0.2.1", 0, 0);
     connection.untold = untold;
+    pace.taken();
     pace.opened(connection);
   }
   for (const client of clients) client.write("x".repeat(bytesEach));

@@ -37,6 +37,7 @@ function createLoop(clock?: Clock) {
     const handle = { readStart: () => readable.set(connection, read), readStop: () => readable.delete(connection) };
     Object.assign(socket, { _handle: handle });
     readable.set(connection, read);
+    pace.taken();
     pace.opened(connection);
     return connection;
   }

@@ -242,7 +242,6 @@ export function createPace(clock: Clock = realClock): Pace {
       plan();
     },
     opened(connection) {
-      hasTaken = true;
       const reader = readerOf(connection);
       if (reader !== undefined) {
         reader.ahead.onCame = (bytes) => {

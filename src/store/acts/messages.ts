@@ -113,9 +113,8 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
 /** What came of claims: a job for each message that is claimed, and the first fault. */
 export async function claimedOf(claims: readonly Promise<Job | undefined>[]) {
   const results = await Promise.allSettled(claims);
-  const jobs = results.map((result) => (result.status === "fulfilled" ? result.value : undefined));
-  const fault = results.find((result) => result.status === "rejected");
-  return { claimed: jobs.filter((job) => job !== undefined), fault };
+  const claimed = results.flatMap((result) => (result.status === "fulfilled" ? (result.value ?? []) : []));
+  return { claimed, fault: results.find((result) => result.status === "rejected") };
 }
 
 /** How messages are claimed: see `Store.claimMessages`. */
