@@ -70,7 +70,7 @@ export function isClosed(response: Response): boolean {
 export function writeWhole(response: Response, answer: Sendable): void {
   if (isClosed(response)) return;
   const { status, headers, body, trailers } = answer;
-  if ("stream" in response && trailers !== undefined && body.length === 0) return writeTrailersOnly(response, answer);
+  if ("stream" in response && (trailers === undefined || body.length === 0)) return endInOnePiece(response, answer);
   // The two responses are alike, but their overloads are not.
   const plain = response as ServerResponse;
   plain.writeHead(status, headers);
@@ -79,12 +79,15 @@ export function writeWhole(response: Response, answer: Sendable): void {
 }
 
 /**
- * Writes what gRPC calls Trailers-Only: one HEADERS frame, which ends the stream. Only an answer that begins with its end
- * lets a client's library retry the call: headers before it commit the call to this answer.
+ * Writes an answer whose last frame with something in it ends the stream. Node's response would end it with an empty frame
+ * behind that: a frame more, which some proxies hold back. Without a body it is one HEADERS frame, trailers and all, which
+ * gRPC calls Trailers-Only. Only an answer that begins with its end lets a client's library retry the call: headers before
+ * it commit the call to this answer.
  */
-function writeTrailersOnly(response: Http2ServerResponse, { status, headers, trailers }: Sendable): void {
-  response.stream.respond(
-    { ":status": status, ...response.getHeaders(), ...headers, ...trailers },
-    { endStream: true },
-  );
+function endInOnePiece(response: Http2ServerResponse, { status, headers, body, trailers }: Sendable): void {
+  const { stream, req } = response;
+  const endStream = body.length === 0 || req.method === "HEAD";
+  response.statusCode = status;
+  stream.respond({ ":status": status, ...response.getHeaders(), ...headers, ...trailers }, { endStream });
+  if (!endStream) stream.end(body);
 }

@@ -8,7 +8,7 @@ import type { Response } from "./exchange.ts";
 export function isOwed(response: Response): boolean {
   if (!("stream" in response)) return response.req.complete && !response.writableEnded;
   const { stream } = response;
-  if (stream.destroyed || stream.writableEnded || response.writableEnded) return false;
+  if (stream.destroyed || isGiven(response)) return false;
   // While Node tells of a stream, its state is not yet that of what its headers said.
   return stream.endAfterHeaders || stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }
@@ -20,7 +20,12 @@ export function owed(answers: ReadonlySet<Response>): number {
 
 /** How many of these answers were given in full, and are there because nobody takes them. */
 export function untaken(answers: ReadonlySet<Response>): number {
-  return countOf(answers, ({ writableEnded }) => writableEnded);
+  return countOf(answers, isGiven);
+}
+
+/** Whether all of an answer is handed over. Over HTTP/2 it may be handed to the stream, or to the response before that. */
+function isGiven(response: Response): boolean {
+  return response.writableEnded || ("stream" in response && response.stream.writableEnded);
 }
 
 function countOf(answers: ReadonlySet<Response>, has: (answer: Response) => boolean): number {

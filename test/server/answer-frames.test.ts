@@ -1,6 +1,7 @@
 /**
- * A refusal over gRPC is Trailers-Only: one HEADERS frame that ends the stream and holds everything. A client's library
- * retries by its service config only then, since headers of their own would be an answer begun.
+ * In how many frames an answer over HTTP/2 comes, and which one ends it. A refusal over gRPC is Trailers-Only: one HEADERS
+ * frame that ends the stream and holds everything. A client's library retries by its service config only then, since headers
+ * of their own would be an answer begun.
  */
 import { connect, constants } from "node:http2";
 import { once } from "node:events";
@@ -29,14 +30,13 @@ function call<Desc extends DescMessage>(rpc: string, desc: Desc, message: Messag
 }
 const send = (phone = newPhone()) => call("SendOtp", SendOtpRequestSchema, { phone });
 
-const headersOf = ({ rpc, headers = {} }: Sent) => ({
+const headersOf = ({ rpc, headers = { te: "trailers" } }: Sent) => ({
   ":method": "POST",
   ":scheme": "http",
   ":path": rpc.startsWith("/") ? rpc : `/otp.v1.OtpService/${rpc}`,
   ":authority": new URL(world.url).host,
   authorization: `Bearer ${world.key}`,
   "content-type": "application/grpc",
-  te: "trailers",
   ...headers,
 });
 
@@ -127,4 +127,24 @@ test("a refusal that says how long to wait says so in its only frame", async () 
 test("a success is headers, a message and trailers", async () => {
   const types = (await framesOf(send())).map(([type]) => type);
   expect(types).toEqual([frameType.headers, frameType.data, frameType.headers]);
+});
+
+const json = { "content-type": "application/json" };
+
+test.each<[string, () => Sent]>([
+  ["a send over JSON", () => ({ rpc: "/v1/otp/send", headers: json, body: Buffer.from(`{"phone":"${newPhone()}"}`) })],
+  ["a refusal over JSON", () => ({ rpc: "/v1/otp/send", headers: json, body: Buffer.from("{}") })],
+  ["a page", () => ({ rpc: "/livez", headers: { ":method": "GET" }, body: nothing })],
+  ["a path that is not there", () => ({ rpc: "/nowhere", headers: { ":method": "GET" }, body: nothing })],
+])("the body of %s ends it: an empty frame behind it could be held back on its way", async (_, make) => {
+  expect(await framesOf(make())).toEqual([
+    [frameType.headers, flag.endHeaders],
+    [frameType.data, flag.endStream],
+  ]);
+});
+
+test("the headers of an answer to HEAD end it", async () => {
+  expect(await framesOf({ rpc: "/livez", headers: { ":method": "HEAD" }, body: nothing })).toEqual([
+    [frameType.headers, flag.endHeaders | flag.endStream],
+  ]);
 });
