@@ -134,6 +134,8 @@ test.skipIf(lacks("reports by hand", "curl", "openssl"))(
     const secret = { OTP_HTTP_ACME_REPORT_KEY: "r3port" };
     const otpd = await startOtpd(folder, {
       ...secret,
+      // It is told what came of the message, however slow the machine is.
+      OTP_SEND_WAIT_MS: "10000",
       OTP_HTTP_PROVIDERS_FILE: join(folder, "providers.json"),
       OTP_PROVIDERS: "acme",
       OTP_HTTP_ACME_KEY: "t0ps3cret",

@@ -15,14 +15,20 @@ function idlePool() {
   return { calls, answers: () => 0, drop: () => void calls.push("drop"), resume: () => void calls.push("resume") };
 }
 
+/** Resolves once the watch has its connection. On a slow machine that may be taken for a silence before. */
+async function connected({ calls }: ReturnType<typeof idlePool>): Promise<void> {
+  await expect.poll(() => calls.at(-1)).toBe("resume");
+  calls.splice(0);
+}
+
 /** A watch that has noticed that the network fell silent. */
 async function watchInSilence() {
   const proxy = await startTcpProxy(port());
   const pool = idlePool();
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.calls).toEqual(["resume"]);
+  await connected(pool);
   proxy.swallow();
-  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  await expect.poll(() => pool.calls).toEqual(["drop"]);
   return { proxy, pool, watch };
 }
 
@@ -31,9 +37,9 @@ test("a silence is one, however long it is and however many attempts it swallows
   // One after the other is given up for a new one, and none of them is heard of again.
   const before = proxy.connections();
   await expect.poll(proxy.connections).toBeGreaterThan(before + attempts);
-  expect(pool.calls).toEqual(["resume", "drop"]);
+  expect(pool.calls).toEqual(["drop"]);
   proxy.restore(() => false);
-  await expect.poll(() => pool.calls).toEqual(["resume", "drop", "resume"]);
+  await expect.poll(() => pool.calls).toEqual(["drop", "resume"]);
   await watch.close();
   await proxy.stop();
 });
@@ -50,10 +56,10 @@ test("a silence is noticed on the connection there is, before another is tried",
     },
   };
   const watch = createWatch({ url: through(proxy, database()), connections, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.calls).toEqual(["resume"]);
+  await connected(pool);
   proxy.swallow();
   const before = proxy.connections();
-  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  await expect.poll(() => pool.calls).toEqual(["drop"]);
   expect(attemptsAtDrop).toBe(before);
   await watch.close();
   await proxy.stop();
@@ -63,7 +69,7 @@ test("a silence ends where connecting takes longer than attempts come", async ()
   const { proxy, pool, watch } = await watchInSilence();
   proxy.delay(3_000);
   proxy.restore(() => false);
-  await expect.poll(() => pool.calls).toEqual(["resume", "drop", "resume"]);
+  await expect.poll(() => pool.calls).toEqual(["drop", "resume"]);
   await watch.close();
   await proxy.stop();
 });
@@ -82,12 +88,12 @@ test("while others get answers, one connection without any is no silence", async
   let answers = 0;
   const pool = { ...idlePool(), answers: () => (answers += 1) };
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.calls).toEqual(["resume"]);
+  await connected(pool);
   proxy.swallow();
   // It has looked for twice as many ticks as would be silence, at each of them twice.
   const before = answers;
   await expect.poll(() => answers).toBeGreaterThan(before + 20);
-  expect(pool.calls).toEqual(["resume"]);
+  expect(pool.calls).toEqual([]);
   await watch.close();
   await proxy.stop();
 });

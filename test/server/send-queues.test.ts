@@ -42,15 +42,16 @@ const streams = Buffer.concat([
   ),
 ]);
 
-/** What the system has to send for a port, once that no longer changes. */
+/** What the system has to send for a port, once that no longer changes: for a second, in which this process has had many turns. */
 async function queuedBytes(port: number): Promise<number> {
-  for (let before = -1; ;) {
+  for (let [before, times] = [-1, 0]; ;) {
     const bytes = readAll(readQueues())
       .queues.filter((queue) => queue.port === port)
       .reduce((sum, queue) => sum + queue.bytes, 0);
-    if (bytes === before) return bytes;
+    times = bytes === before ? times + 1 : 0;
+    if (times === 10) return bytes;
     before = bytes;
-    await wait(300);
+    await wait(100);
   }
 }
 
