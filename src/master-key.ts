@@ -8,7 +8,7 @@ import { masterKeyBytes } from "./otp/keys/key-ring.ts";
 
 /** Reads the key in a folder, and makes both first where there is none. Servers that start together get one key. */
 export function ownMasterKey(folder: string, randomBytes: (count: number) => Uint8Array): Uint8Array {
-  const path = pathIn(folder);
+  const path = masterKeyPath(folder);
   if (!existsSync(path)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const key = Buffer.from(randomBytes(masterKeyBytes)).toString("base64url");
@@ -28,11 +28,12 @@ export function ownMasterKey(folder: string, randomBytes: (count: number) => Uin
 
 /** Reads the key in a folder; undefined where there is none. */
 export function existingMasterKey(folder: string): Uint8Array | undefined {
-  const path = pathIn(folder);
+  const path = masterKeyPath(folder);
   return existsSync(path) ? read(path) : undefined;
 }
 
-function pathIn(folder: string): string {
+/** Where the key of a folder is kept. */
+export function masterKeyPath(folder: string): string {
   return join(folder, "master.key");
 }
 

@@ -159,7 +159,7 @@ test("who sends to one number again and again is told why its code is longer, wh
   const cure = String.raw`otpd phones reset \+14•{7}71`;
   const [longer = ""] = await otpd.waitFor(
     new RegExp(
-      `┌─ SMS to .*\n│ \\d{8} is .*│\n└─ longer: many codes to this number are not verified yet, or were typed wrong ─+┘\n`,
+      `┌─ SMS to .*\n│ \\d{8} is .*│\n└─ longer: many codes, to this number or to others, are not verified yet or were typed wrong ─+┘\n`,
     ),
   );
   expect(
@@ -171,7 +171,9 @@ test("who sends to one number again and again is told why its code is longer, wh
     ).size,
   ).toBe(1);
   expect(await paste(send)).toMatchObject({ reason: "PHONE_RATE_LIMITED" });
-  await otpd.waitFor(new RegExp(`^No SMS to \\+14•{7}71: PHONE_RATE_LIMITED. For a fresh start: ${cure}$`, "m"));
+  await otpd.waitFor(
+    new RegExp(`^No SMS to \\+14•{7}71: PHONE_RATE_LIMITED. For a fresh start, with the whole number: ${cure}$`, "m"),
+  );
   const [, ...readme] = readFileSync(join(import.meta.dirname, "../README.md"), "utf8").match(
     /otpd (phones reset \+14155552671)/,
   ) ?? [""];
@@ -234,6 +236,18 @@ describe("the banner", () => {
     await otpd.end();
     expect(otpd.output()).not.toMatch(/otp_live_\w/);
   });
+});
+
+test("a start whose master key is lost is refused, and makes no other", async () => {
+  const place = emptyFolder();
+  await (await startOtpd(place)).end();
+  rmSync(join(place, "data/master.key"));
+  const { code, errors } = await runOtpd(place, ["serve"], { OTP_PORT: "0" });
+  expect(code).toBe(1);
+  expect(errors).toContain(
+    "OTP_MASTER_KEY: this database was written with a master key, and data/master.key is not there",
+  );
+  expect(readdirSync(join(place, "data"))).not.toContain("master.key");
 });
 
 describe("in production", () => {

@@ -3,6 +3,7 @@
  */
 import { parseDatabase } from "../config/config.ts";
 import { expirePendingOnPostgres, type Expired } from "../store/move/expire-pending.ts";
+import { requireDatabase } from "../store/existing.ts";
 import type { Database } from "../store/open.ts";
 import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite/backup.ts";
 import { timeOf, createSystem, type Instant } from "../system.ts";
@@ -58,6 +59,7 @@ async function run(args: string[]): Promise<void> {
 async function expireOnly(database: Database, now: Instant): Promise<Expired> {
   if (database.kind === "postgres") {
     try {
+      await requireDatabase(database);
       return await expirePendingOnPostgres(database.url);
     } catch (error) {
       // The URL holds a password: only the database's message is printed.

@@ -9,7 +9,7 @@ import { createInbox, type Inbox } from "../delivery/providers/console.ts";
 import type { Provider } from "../delivery/provider.ts";
 import { makeProvider, reportersIn } from "../delivery/providers/list.ts";
 import { tellDecision } from "./activity.ts";
-import { ownMasterKey } from "../master-key.ts";
+import { existingMasterKey, masterKeyPath, ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
 import { createRecentCalls, type RecentCalls } from "../observe/recent-calls.ts";
 import { createRecentPosts, type RecentPosts } from "../observe/recent-posts.ts";
@@ -26,6 +26,7 @@ import type { Pace } from "../server/listener/pace.ts";
 import { createTenants, type Tenants } from "../service/callers/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
+import { MasterKeyMismatch } from "../store/registry.ts";
 import { StoreUnavailable, type PhoneOf, type Store, type StoreWatchers } from "../store/store.ts";
 import { stopwatchMs, type System } from "../system.ts";
 import type { Telemetry } from "../telemetry.ts";
@@ -197,11 +198,23 @@ export async function openWatchedStore(
 /** Makes the key ring, and checks it against what the store was written with. */
 export function openKeys(config: Config, system: System, store: Store): Promise<KeyRing> {
   return naming("OTP_MASTER_KEY", async () => {
-    const own = () => ownMasterKey(config.dataFolder, (count) => system.randomBytes(count));
-    const ring = createKeyRing(config.masterKeys ?? [own()], config.leakedKeys);
+    const ring = createKeyRing(
+      config.masterKeys ?? [await ownKey(config.dataFolder, system, store)],
+      config.leakedKeys,
+    );
     await store.registry.admitMasterKeys(ring.all);
     return ring;
   });
+}
+
+/** The key beside the database. Another is not made for a database that was written with one: that would hide what is lost. */
+async function ownKey(folder: string, system: System, { registry }: Store): Promise<Uint8Array> {
+  // In this order: a server that starts beside this one makes its key before the database knows it.
+  if ((await registry.hasMasterKey()) && existingMasterKey(folder) === undefined)
+    throw new MasterKeyMismatch(
+      `this database was written with a master key, and ${masterKeyPath(folder)} is not there`,
+    );
+  return ownMasterKey(folder, (count) => system.randomBytes(count));
 }
 
 /** Reads the tenants, and warns of settings that do not count. */

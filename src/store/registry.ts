@@ -157,7 +157,9 @@ export interface MasterKeys {
    * phone's wrong codes, which are found under that key alone; and a bucket until it is full.
    */
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
-  /** The same without noting anything: for whoever is not the service, and may have a list that is not its. */
+  /** Whether the database was written with a master key. */
+  hasMasterKey(): Promise<boolean>;
+  /** The same as `admitMasterKeys` without noting anything: for whoever is not the service, and may have a list that is not its. */
   judgeMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 

@@ -45,6 +45,11 @@ describe.skipIf(lacks("doctor of files", "openssl"))("files", () => {
     expect(found[1]?.isWarning ?? false).toBe(level === "warning");
   });
 
+  test("a certificate that does not count yet is a fault", () => {
+    const sentences = fileFindings(configOf(place(40)), Date.now() - 86_400_000).map(({ sentence }) => sentence);
+    expect(sentences).toContainEqual(expect.stringMatching(/^OTP_TLS_CERT_FILE counts from \S+Z on\.$/));
+  });
+
   test("a certificate that is near its end is a warning, which leaves the exit code at 0", async () => {
     const env = place(2);
     expect((await findings(env)).bad).toEqual([expect.stringMatching(/expires in 1 days/) as string]);
@@ -60,6 +65,32 @@ describe.skipIf(lacks("doctor of files", "openssl"))("files", () => {
     ]);
     rmSync(env.OTP_TLS_KEY_FILE);
     expect((await findings(env)).bad).toEqual([`OTP_TLS_KEY_FILE: ${env.OTP_TLS_KEY_FILE} is not there.`]);
+  });
+
+  test("the key of TLS, the database and the master key beside it are warned of like other secrets", async () => {
+    const { OTP_TLS_CERT_FILE, OTP_TLS_KEY_FILE } = place(400);
+    const own = [join(folder, "data/otp.db"), join(folder, "data/master.key")] as const;
+    writeFileSync(own[1], keyText);
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, "data"), 0o755);
+    for (const path of [OTP_TLS_KEY_FILE, ...own]) chmodSync(path, 0o644);
+    const { bad } = await findings({ OTP_TLS_CERT_FILE, OTP_TLS_KEY_FILE });
+    const who = "can be read by everybody on this machine: chmod 600";
+    expect(bad).toEqual([
+      `OTP_TLS_KEY_FILE ${who} ${OTP_TLS_KEY_FILE}.`,
+      expect.stringMatching(`^The database ${who} \\S*data/otp\\.db\\.$`),
+      expect.stringMatching(`^The master key ${who} \\S*data/master\\.key\\.$`),
+    ]);
+  });
+
+  test("a missing file of authorities of the database's address is a fault", () => {
+    const OTP_DATABASE_URL = "postgres://otpd@127.0.0.1/otp?sslmode=verify-full&sslrootcert=/no/ca";
+    expect(fileFindings(configOf({ OTP_MASTER_KEY: keyText, OTP_DATABASE_URL }), 0)).toMatchObject([
+      {
+        ok: false,
+        sentence: "The file of authorities that sslrootcert in OTP_DATABASE_URL names, /no/ca, is not there.",
+      },
+    ]);
   });
 
   test("secrets that others can read are warned of, and a missing file of authorities is a fault", async () => {

@@ -189,10 +189,27 @@ test.each<[string, Wire, string]>([
   expect(JSON.parse(wholeLength.text)).toEqual(JSON.parse(chunked.text));
 });
 
+const watch = "/grpc.health.v1.Health/Watch";
+const reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const grpcTypes = "application/grpc, application/grpc-web";
+
 test.each([
   ["/v1/otp/send", "text/plain", "Use application/json, not compressed."],
-  [path, "text/plain", "application/proto, application/grpc, application/grpc-web"],
+  [path, "text/plain", `application/json, application/proto, ${grpcTypes} and application/grpc-web-text.`],
   [path, "application/grpc", "over HTTP/2 alone"],
+  [
+    watch,
+    "application/json",
+    `application/connect+json, application/connect+proto, ${grpcTypes} and application/grpc-web-text.`,
+  ],
+  [
+    reflect,
+    "text/plain",
+    "application/connect+json, application/connect+proto, application/grpc and application/grpc-web.",
+  ],
+  [reflect, "application/grpc-web-text", "application/grpc and application/grpc-web."],
+  [reflect, "application/grpc-web", "over HTTP/2 alone."],
+  [reflect, "application/grpc", "over HTTP/2 alone."],
 ])("a wrong type at %s (%s) is told what the path takes", async (at, type, words) => {
   const { status, text } = await overHttp1(world.url, { ...asked(type, "{}"), path: at });
   expect([status, JSON.parse(text)]).toEqual([

@@ -42,15 +42,14 @@ const streams = Buffer.concat([
   ),
 ]);
 
-/** What the system has to send for a port, once that no longer changes: for a second, in which this process has had many turns. */
+/** What the system has to send for a port, once that has been the same in ten looks. */
 async function queuedBytes(port: number): Promise<number> {
   for (let [before, times] = [-1, 0]; ;) {
     const bytes = readAll(readQueues())
       .queues.filter((queue) => queue.port === port)
       .reduce((sum, queue) => sum + queue.bytes, 0);
-    times = bytes === before ? times + 1 : 0;
+    [before, times] = [bytes, bytes === before ? times + 1 : 0];
     if (times === 10) return bytes;
-    before = bytes;
     await wait(100);
   }
 }

@@ -32,7 +32,9 @@ export function masterKeyCases(withStore: WithStore): void {
       withStore(async ({ store, acts }) => {
         const judge = (...bytes: number[]) => store.registry.judgeMasterKeys(ringOf(...bytes).all);
         await expect(judge(2)).resolves.toBeUndefined();
+        expect(await store.registry.hasMasterKey()).toBe(false);
         await admit(store, 1);
+        expect(await store.registry.hasMasterKey()).toBe(true);
         await admit(store, 2, 1);
         await expect(judge(1)).resolves.toBeUndefined();
         await expect(judge(2)).resolves.toBeUndefined();

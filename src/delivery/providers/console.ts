@@ -9,7 +9,7 @@ import type { Instant } from "../../system.ts";
 import type { Provider } from "../provider.ts";
 import { describeProvider } from "./description.ts";
 
-const lengthened = " longer: many codes to this number are not verified yet, or were typed wrong ";
+const lengthened = " longer: many codes, to this number or to others, are not verified yet or were typed wrong ";
 
 const called: Readonly<Record<Channel, string>> = { sms: "SMS to", voice: "Call to", whatsapp: "WhatsApp to" };
 
@@ -46,7 +46,8 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
 /** Says, where its SMS would be printed, that a phone gets none, and how it gets some again. */
 export function limitedLine(phone: E164, tenant: string): string {
   const whose = tenant === "default" ? "" : ` --tenant ${tenant}`;
-  return `No SMS to ${maskPhone(phone)}: PHONE_RATE_LIMITED. For a fresh start: otpd phones reset ${maskPhone(phone)}${whose}\n\n`;
+  const cure = `otpd phones reset ${maskPhone(phone)}${whose}`;
+  return `No SMS to ${maskPhone(phone)}: PHONE_RATE_LIMITED. For a fresh start, with the whole number: ${cure}\n\n`;
 }
 
 // ---- the inbox ------------------------------------------------------------------------------------------------------

@@ -134,8 +134,10 @@ function refusalOfType(
   if (surface === "rest") {
     if (type !== "application/json" || encoding !== "identity") return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
   } else {
-    const isOther = type.startsWith("application/grpc-web-text") && !isGrpcWebText(type);
-    if (isOther || !handler.supportedContentType(innerType(type))) return unsupported(rpcTypes);
+    if (!takes(handler, type))
+      return unsupported(`This path takes ${listed(rpcTypes.filter((known) => takes(handler, known)))}.`);
+    if (handler.method.methodKind === "bidi_streaming" && request.httpVersionMajor < 2)
+      return unsupported("This path is served over HTTP/2 alone.");
     // It needs trailers, which HTTP/1.1 clients do not read.
     if (surface === "grpc" && request.httpVersionMajor < 2)
       return unsupported("application/grpc is served over HTTP/2 alone; over HTTP/1.1 there is application/grpc-web.");
@@ -144,8 +146,18 @@ function refusalOfType(
   return unsupported(`The charset ${otherCharset} is not served here. Send the body in UTF-8.`);
 }
 
-const rpcTypes =
-  "This path takes application/json, application/proto, application/grpc, application/grpc-web and application/grpc-web-text.";
+const rpcTypes = ["json", "proto", "connect+json", "connect+proto", "grpc", "grpc-web", "grpc-web-text"].map(
+  (name) => `application/${name}`,
+);
+
+/** Whether a path takes a media type. Base64 is read once it is whole, which a stream from the client never need be. */
+function takes({ method, supportedContentType }: UniversalHandler, type: string): boolean {
+  const isText = type.startsWith("application/grpc-web-text");
+  if (isText && (!isGrpcWebText(type) || method.methodKind === "bidi_streaming")) return false;
+  return supportedContentType(innerType(type));
+}
+
+const listed = (names: readonly string[]) => `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 function framedBytes(type: string, messageBytesMax: number): number {
   const framed = messageBytesMax + envelopeBytes;
