@@ -29,6 +29,22 @@ export const bodyMutants: readonly Mutant[] = [
     suites: ["test/server/memory.test.ts"],
   },
   {
+    name: "bodies of secret keys without a bound",
+    breaks: "one key's unfinished bodies are held by the ten thousand",
+    place: "src/server/rpc/gateway.ts#createGateway",
+    text: `createBudget({ max: callsMax })`,
+    replacement: `createBudget({ max: 10 * callsMax })`,
+    suites: ["test/server/unfinished.test.ts"],
+  },
+  {
+    name: "bodies of secret keys by address alone",
+    breaks: "a tenant's key, even a test key, refuses another tenant that calls by the same balancer",
+    place: "src/server/rpc/gateway.ts#readWithoutPlace",
+    text: "`${call.caller?.tenant} ${from}`",
+    replacement: "`${from}`",
+    suites: ["test/server/unfinished.test.ts"],
+  },
+  {
     name: "who has sent something waits behind the silent",
     breaks: "callers at an attacker's address wait for seconds on new connections",
     place: "src/server/listener/line.ts#createLine.came",

@@ -113,8 +113,8 @@ interface Way extends Shared {
   readonly refuseShortly: RefuseShortly;
   /** Calls of pages under way. */
   readonly pageCalls: Budget;
-  /** How many bodies of calls that are no page's are being read. */
-  secretBodies: number;
+  /** Bodies of calls with a secret key that are being read: of each tenant, by the addresses it calls from. */
+  readonly secretBodies: Budget;
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
@@ -138,7 +138,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     cors,
     refuseShortly: createShortRefusals(cors.mark),
     pageCalls,
-    secretBodies: 0,
+    secretBodies: createBudget({ max: callsMax }),
   };
 
   return {
@@ -379,21 +379,21 @@ function takeGrant({ pageCalls, options }: Way, entry: Entry): Refusal | undefin
 async function readWithoutPlace(
   way: Way,
   request: Request,
-  { place, grant }: Entry,
+  { call, place, grant: page }: Entry,
   bytesMax: number,
 ): Promise<Uint8Array | Refusal | undefined> {
   const { places, deadlines, options } = way;
+  const from = call.address && options.ownAddressOf(call.address.text);
   // A page's call is within its grant.
-  const counts = grant === undefined ? 1 : 0;
-  if (way.secretBodies + counts > options.callsMax) {
+  const grant = page ?? way.secretBodies.take(`${call.caller?.tenant} ${from}`);
+  if (typeof grant === "string") {
     discard(request);
     return refuseForNow("STORE_UNAVAILABLE");
   }
-  way.secretBodies += counts;
   places.lend(place);
-  grant?.yieldTo(() => abandon(request));
+  grant.yieldTo(() => abandon(request));
   const read = await readBody(request, bytesMax, deadlines);
-  grant?.keep();
-  way.secretBodies -= counts;
+  grant.keep();
+  if (page === undefined) grant.giveBack();
   return !(read instanceof Uint8Array) || places.take(place) ? read : refuseForNow("STORE_UNAVAILABLE");
 }

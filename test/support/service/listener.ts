@@ -90,8 +90,9 @@ export interface Listener {
   stopHanging(graceMs: number): Promise<void>;
 }
 
-/** The two keys that a listener knows: a backend's, and a page's. */
+/** The keys that a listener knows: a backend's, one of another tenant's, and a page's. */
 export const testKey = "otp_test_key";
+export const othersKey = "otp_others_key";
 export const pageKey = "otp_page_key";
 
 const apiKey: ApiKey = {
@@ -115,6 +116,7 @@ const limit = { burst: 60, intervalMs: 1_000 };
 
 const keys: Readonly<Record<string, ApiKey>> = {
   [`Bearer ${testKey}`]: apiKey,
+  [`Bearer ${othersKey}`]: { ...apiKey, id: "otherskey", tenant: "other" },
   [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true },
 };
 
