@@ -115,7 +115,7 @@ function createHandler(
     await tenants.refresh();
     return !tenants.tenantOf(tenant).isDisabled;
   };
-  const proxies = createConsoleProxies(config.console, config.tls !== undefined);
+  const proxies = createConsoleProxies(config.console, config.tls !== undefined, isOwnName);
   const signIn = {
     ...proxies,
     sessions: createConsoleSessions({ store, system }),
@@ -222,10 +222,11 @@ function guardOf({ config, providersOf }: Base): Pick<SuspectDependencies, "with
   };
 }
 
+const isOwnName = createOwnNames([hostname()]);
+
 /** Whoever is let in for being on this machine has to name it rightly too, or any site could have its browser call us. */
 function isOwnHostFor({ config }: Base, { isProxy }: ConsoleProxies): (request: Request) => boolean {
   if (config.admin.access === "on") return () => true;
-  const isOwnName = createOwnNames([hostname()]);
   return (request) => {
     const { host, ":authority": authority } = request.headers;
     const peer = peerOf(request);

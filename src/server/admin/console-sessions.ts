@@ -1,7 +1,7 @@
 /**
  * Who asks the operators' service by a session of the console, and what is believed of a reverse proxy in front of it.
  */
-import type { AddressRange } from "../../delivery/public-address.ts";
+import { isLoopback, type AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
@@ -25,16 +25,33 @@ export interface ConsoleProxies extends Pick<ConsoleOptions, "proxiedUser" | "is
   readonly isProxy: (peer: string | undefined) => boolean;
 }
 
-/** What is believed of requests: a header names a user, and says that the browser speaks TLS, from a proxy alone. */
-export function createConsoleProxies({ proxies, userHeader, users }: ConsoleSignIn, isTls: boolean): ConsoleProxies {
+/**
+ * What is believed of requests: a header names a user, and says that the browser speaks TLS, from a proxy alone. `isOwnName`
+ * knows the names of this machine.
+ */
+export function createConsoleProxies(
+  { proxies, userHeader, users }: ConsoleSignIn,
+  isTls: boolean,
+  isOwnName: (host: string | undefined) => boolean,
+): ConsoleProxies {
   const byName = new Map(users.map((user) => [user.user, user]));
   const isProxy = createIsWithin(proxies);
+  /**
+   * A browser on this machine comes from where a proxy on it does, and a page may write any header but those of Sec-Fetch. These
+   * browsers send over TLS alone, and to hosts like localhost, but not to another name that a page has pointed at this machine.
+   */
+  const isPages = ({ headers, peer }: ConsoleRequest) =>
+    peer !== undefined &&
+    isLoopback(peer) &&
+    headers["sec-fetch-site"] === undefined &&
+    !isOwnName(String(headers[":authority"] ?? headers["host"]));
   return {
     isProxy,
-    proxiedUser({ headers, peer }) {
+    proxiedUser(request) {
+      const { headers, peer } = request;
       const named = headers[userHeader];
       // Of a header that came twice nobody knows which one the proxy wrote.
-      return isProxy(peer) && typeof named === "string" ? byName.get(named) : undefined;
+      return isProxy(peer) && !isPages(request) && typeof named === "string" ? byName.get(named) : undefined;
     },
     isSecure: ({ headers, peer }) => isTls || (isProxy(peer) && headers["x-forwarded-proto"] === "https"),
   };

@@ -6,6 +6,7 @@ import { csrfOf, sessionDigest, type ConsoleUser } from "../../../src/otp/keys/c
 import { commandLine } from "../../../src/otp/operators/audit.ts";
 import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
 import { select } from "../../support/databases/rows.ts";
+import { overHttp1 } from "../../support/clients/wire.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
 
 const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null };
@@ -206,6 +207,21 @@ describe("a reverse proxy's header", () => {
     for (const user of ["", "eve@example.com"]) {
       expect((await whoAmI({ ...asPage(session), ...named, "x-forwarded-user": user })).status).toBe(401);
     }
+  });
+
+  test("on this machine is nothing from a page that has pointed its own name here", async () => {
+    await start(proxied);
+    const ask = (host: string, headers: Record<string, string> = {}) =>
+      overHttp1(world.adminUrl, {
+        path: "/console/session",
+        headers: { host, origin: `http://${host}`, "content-type": "application/json", ...named, ...headers },
+        body: '{"token":""}',
+      });
+    const { status, text } = await ask(`evil.example:${new URL(world.adminUrl).port}`);
+    expect([status, JSON.parse(text)]).toMatchObject([401, { reason: "SESSION_INVALID" }]);
+    // What browsers say over TLS alone, and no page can.
+    const behind = { origin: "https://console.example", "sec-fetch-site": "same-origin" };
+    expect((await ask("console.example", behind)).status).toBe(200);
   });
 
   test("is nothing from anybody else, nor for a user whom the operator does not know", async () => {
