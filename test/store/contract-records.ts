@@ -227,12 +227,12 @@ const claimOf = (keys: KeyRing, key: string) => idempotencyClaim(keys, { ...scop
 const idOf = (i: number) => Buffer.alloc(16, i + 1).toString("base64url");
 
 /** The claim of an instance of an earlier version, which knew one name. */
-function asBefore(claim: IdempotencyClaim): IdempotencyClaim {
+export function asBefore(claim: IdempotencyClaim): IdempotencyClaim {
   return { ...claim, slot: { digest: claim.slot.digest, names: [claim.slot.digest] } };
 }
 const asNow = (claim: IdempotencyClaim) => claim;
 
-function read(store: Store, { slot }: IdempotencyClaim) {
+export function read(store: Store, { slot }: IdempotencyClaim) {
   return store.openVerification({ tenant: "default", slot, phone: undefined }, ({ record }) => ({
     writes: {},
     result: record,
