@@ -98,6 +98,21 @@ export function providerTextCases(withStore: WithStore): void {
     );
 
     test(
+      "when it asks to wait has that noted, and the message is put off",
+      withStore(async (fixture) => {
+        const { store, acts, system } = fixture;
+        const job = await acts.send(ann);
+        await deliver(fixture, job, { kind: "throttled", retryAfterMs: 7_000, detail: said });
+        expect(await messageOf(store, job.verification)).toMatchObject({
+          delivery: "QUEUED",
+          calls: 0,
+          dueMs: system.now() + 7_000,
+          detail: reason,
+        });
+      }),
+    );
+
+    test(
       "is known again by the name that it gave",
       withStore(async (fixture) => {
         const { store, acts } = fixture;
