@@ -203,6 +203,19 @@ test("a key's name is as long as the command takes it, and no longer", async () 
   expect(await codeOf(operator.createApiKey({ kind: "live", name: `${name}n` }))).toBe(Code.InvalidArgument);
 });
 
+test.each([0x0a, 0x1b, 0x85, 0x202e, 0x2066])("no key's name has the hidden character %i", async (point) => {
+  const name = `shop${String.fromCodePoint(point)}teb`;
+  const before = await everything();
+  for (const kind of ["live", "pub", "admin"]) {
+    const refused = await operator.createApiKey({ kind, name }).then(() => "taken", ConnectError.from);
+    expect(refused, kind).toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: "name must be one line of at most 64 visible characters.",
+    });
+  }
+  expect(await everything()).toEqual(before);
+});
+
 test("who lists the origin null for a key is told why not, in whole sentences", async () => {
   const refused = await operator.createApiKey({ kind: "pub", origins: ["null"] }).catch(ConnectError.from);
   expect(refused).toMatchObject({
