@@ -297,9 +297,24 @@ describe("where the page and its inbox are served", () => {
     expect(served("127.0.0.1", false).paths).toEqual(files);
   });
 
-  describe.each(["webhook", "console,webhook"])("with OTP_PROVIDERS=%s", (names) => {
-    const { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET } = production;
-    const env = { OTP_PROVIDERS: names, OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET, OTP_ALLOWED_COUNTRIES: "*" };
+  const { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET } = production;
+  const webhook = { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET };
+  const messagebird = {
+    OTP_MESSAGEBIRD_ACCESS_KEY: "k",
+    OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
+    OTP_VOICE_UNATTENDED: "on",
+    OTP_VOICE_DAILY_CAP: "50",
+  };
+  const bird = { OTP_BIRD_API_KEY: "bk_eu1_abc", OTP_BIRD_ORIGINATOR: "Acme" };
+
+  describe.each([
+    ["OTP_PROVIDERS", "webhook", webhook],
+    ["OTP_PROVIDERS", "console,webhook", webhook],
+    // SMS are printed.
+    ["OTP_VOICE_PROVIDERS", "messagebird", messagebird],
+    ["OTP_WHATSAPP_PROVIDERS", "bird", bird],
+  ])("with %s=%s", (variable, names, settings) => {
+    const env = { ...settings, [variable]: names, OTP_ALLOWED_COUNTRIES: "*" };
 
     test("there is no page", async () => {
       const other = await startDemo(env);
