@@ -5,7 +5,7 @@
 import Sqlite from "better-sqlite3";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import {
@@ -206,6 +206,16 @@ describe("nothing is copied", () => {
     expect(existsSync(join(folder, "other.db"))).toBe(false);
     vi.stubEnv("OTP_DATABASE_URL", url);
     await expectRefusal("OTP_DATABASE_URL names a PostgreSQL database, and copy takes from a SQLite file.");
+  });
+
+  test("by a link to a file that a server has, whose lock lies beside the file itself", async () => {
+    const store = await openSqlite({ path, system: createSystem(), exclusive: true });
+    const link = join(folder, "link.db");
+    symlinkSync(path, link);
+    vi.stubEnv("OTP_DATABASE_URL", `file:${link}`);
+    await expectRefusal(`Nothing was copied: a server runs on ${link}: stop it first`);
+    await store.close();
+    await expectCopyNow();
   });
 
   test("when not every row arrives", async () => {
