@@ -15,8 +15,12 @@ afterEach(async () => {
 });
 
 const hourMs = 3_600_000;
-async function listenWith(limits: NonNullable<ListenerOptions["limits"]>): Promise<void> {
+async function listenWith(
+  limits: NonNullable<ListenerOptions["limits"]>,
+  options: ListenerOptions = {},
+): Promise<void> {
   listener = await startListener({
+    ...options,
     limits: { halfOpenMs: hourMs, strangerIdleMs: hourMs, idleMs: hourMs, newcomerMs: hourMs, ...limits },
     pageOf: (path) =>
       path === "/livez" ? { methods: ["GET"], answer: async () => ({ ok: true, value: page }) } : undefined,
@@ -60,6 +64,24 @@ describe("when there is no room at all", () => {
     await ask("127.0.0.4");
     expect(listener.connections.count).toBe(4);
     expect(order).not.toContain("other");
+  });
+
+  test("an IPv6 network makes it as one, by however many addresses it has come", async () => {
+    const peers: Record<string, string> = {
+      "127.0.0.2": "2001:db8:1:2::1",
+      "127.0.0.3": "2001:db8:1:2::2",
+      "127.0.0.4": "2001:db8:1:2:ffff::7",
+      "127.0.0.5": "2001:db8:1:3::1",
+      "127.0.0.6": "2001:db8:1:4::1",
+    };
+    await listenWith({ connectionsMax: 5 }, { peerOf: (address) => peers[address] ?? address });
+    const other = await ask("127.0.0.5");
+    await ask("127.0.0.5");
+    const [a, b, c] = [await ask("127.0.0.2"), await ask("127.0.0.3"), await ask("127.0.0.4")];
+    const order = closings({ other, a, b, c });
+    await ask("127.0.0.6");
+    await Promise.race([other.closed, a.closed]);
+    expect(order).toEqual(["a"]);
   });
 
   test("HTTP/2 is told to go, and which of its calls were not taken", async () => {

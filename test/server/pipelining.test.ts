@@ -122,6 +122,30 @@ describe.each([
   });
 });
 
+test("a request that is answered is one of the 16 under way while its answer waits for the one in front of it", async () => {
+  const go = Promise.withResolvers<void>();
+  const slow: Page = {
+    methods: ["GET"],
+    answer: async (request) => {
+      await go.promise;
+      return echo.answer(request);
+    },
+  };
+  await listenWith({ pageOf: (path) => (path === "/slow" ? slow : echo) });
+  const connection = await open(false);
+  connection.write(get(0).replace("/echo", "/slow") + callText(testKey).repeat(38) + get(1));
+  await listener.called(15);
+  // Whatever may be begun behind them is begun by the time that another connection was answered.
+  const other = await open(false);
+  other.write(get(2));
+  await other.until((bytes) => (bytes.includes("<2>") ? true : undefined));
+  expect(listener.asked).toBe(16 + 1);
+  go.resolve();
+  await connection.until((bytes) => (bytes.includes("<1>") ? true : undefined));
+  expect(listener.calls).toHaveLength(38);
+  expect(echoesIn(connection.text())).toEqual([0, 1]);
+});
+
 test.each([
   ["nonsense", "\0\0\r\n\r\n", 400],
   ["a CONNECT", tunnel, 405],

@@ -51,6 +51,17 @@ const report: Page = {
 };
 const pages: Readonly<Record<string, Page>> = { "/page": page, "/report": report };
 
+/** The same page, asked but not answered until it is told to go on. */
+function heldUp(like: Page) {
+  const [came, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const answer: Page["answer"] = async (request) => {
+    came.resolve();
+    await go.promise;
+    return like.answer(request);
+  };
+  return { page: { ...like, answer }, came: came.promise, go: go.resolve };
+}
+
 async function listenWith(options: ListenerOptions): Promise<void> {
   listener = await startListener({ pageOf: (path) => pages[path], ...options });
 }
@@ -65,22 +76,14 @@ async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {
 const hello = [preface, settings()];
 
 test("a HEAD that is taken back before its answer is over", async () => {
-  const [came, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const slow: Page = {
-    methods: ["HEAD"],
-    async answer() {
-      came.resolve();
-      await go.promise;
-      return { ok: true, value: { type: "text/plain", body: "" } };
-    },
-  };
-  await listenWith({ pageOf: () => slow });
+  const slow = heldUp(page);
+  await listenWith({ pageOf: () => slow.page });
   const head = headerBlock({ ":method": "HEAD", ":scheme": "http", ":path": "/slow", ":authority": "otpd" });
   const connection = await open(...hello, frame(frameType.headers, flag.endHeaders | flag.endStream, 1, head));
-  await came.promise;
+  await slow.came;
   connection.write(frame(frameType.reset, 0, 1, Buffer.from([0, 0, 0, constants.NGHTTP2_CANCEL])));
   await listener.answered(1);
-  go.resolve();
+  slow.go();
   expect(connection.socket.destroyed).toBe(false);
 });
 
@@ -124,6 +127,7 @@ const send = async (from?: string, key = testKey) => {
   return { status, reason: (JSON.parse(text) as { reason?: string }).reason };
 };
 const sent = { status: 200, reason: undefined };
+const noRoom = { status: 503, reason: "STORE_UNAVAILABLE" };
 
 test.each(["GET", "HEAD"])(
   "a %s of a page without an end is answered at once, and its stream closed",
@@ -256,12 +260,13 @@ test("a page is answered on HTTP/1 before the body that its head promises", asyn
   expect(await send()).toEqual(sent);
 });
 
-test("pages are answered at a full house", async () => {
+test("pages are answered at a full house, and reports refused", async () => {
   await listenWith({ callsMax: 1 });
   listener.hang();
   await open(callText(testKey));
   await listener.hanging(1);
   expect((await overHttp1(listener.url, { method: "GET", path: "/page" })).text).toBe("here");
+  expect((await overHttp1(listener.url, { path: "/report", body: "{}" })).text).toContain(noRoom.reason);
 });
 
 test("reports are read eight at a time for each address, take no place meanwhile, and act once they are whole", async () => {
@@ -277,6 +282,18 @@ test("reports are read eight at a time for each address, take no place meanwhile
   connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from("{}")));
   await whenFrames(connection, 3, isHead);
   expect(bodiesIn(connection).at(-1)).toBe("taken");
+});
+
+test("a report takes a call's place once it is whole, until it is answered", async () => {
+  const slow = heldUp(report);
+  await listenWith({ callsMax: 1, pageOf: () => slow.page });
+  const connection = await open(...hello, unfinished("POST", "/report")(1));
+  connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from("{}")));
+  await slow.came;
+  expect(await send()).toEqual(noRoom);
+  slow.go();
+  await listener.answered(2);
+  expect(await send()).toEqual(sent);
 });
 
 test("calls whose body is yet to come take no place, and one that finds none when its body is whole is refused", async () => {
@@ -337,10 +354,21 @@ test("a call keeps its place until its answer was taken", async () => {
   await listenWith({ callsMax: 2 });
   const connection = await open(...shut, ...times(2, (stream) => callFrames(listener.port, stream, testKey)));
   await whenFrames(connection, 2, isHead);
-  expect(await send()).toEqual({ status: 503, reason: "STORE_UNAVAILABLE" });
+  expect(await send()).toEqual(noRoom);
   // A window for the first answer.
   connection.write(frame(frameType.windowUpdate, 0, 1, Buffer.from([0, 1, 0, 0])));
   await listener.answered(2);
+  expect(await send()).toEqual(sent);
+});
+
+test("a call on HTTP/1 keeps its place while its answer waits for the one in front of it", async () => {
+  const slow = heldUp(page);
+  await listenWith({ callsMax: 2, pageOf: () => slow.page });
+  await open("GET /page HTTP/1.1\r\nhost: otpd\r\n\r\n", callText(testKey).repeat(2));
+  await listener.called(2);
+  expect(await send()).toEqual(noRoom);
+  slow.go();
+  await listener.answered(4);
   expect(await send()).toEqual(sent);
 });
 
@@ -355,8 +383,9 @@ test("refusals and pages that nobody takes keep no place", async () => {
   expect(await send()).toEqual(sent);
 });
 
-test("a stop waits for the bodies that are being read", async () => {
-  await listenWith({});
+test("a stop waits for the bodies that are being read, and for what a report does", async () => {
+  const slow = heldUp(report);
+  await listenWith({ pageOf: () => slow.page });
   const connection = await open(
     ...hello,
     callWithoutBody(testKey)(1),
@@ -371,6 +400,10 @@ test("a stop waits for the bodies that are being read", async () => {
   await whenFrames(connection, 1, isHead);
   expect(isDrained).toBe(false);
   connection.write(frame(frameType.data, flag.endStream, 3, Buffer.from("{}")));
+  await slow.came;
+  expect(await send()).toMatchObject({ reason: "SHUTTING_DOWN" });
+  expect(isDrained).toBe(false);
+  slow.go();
   await whenFrames(connection, 2, isHead);
   await drained;
   expect(bodiesIn(connection).join("")).toMatch(/STATE_PENDING.*taken/);

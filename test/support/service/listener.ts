@@ -43,6 +43,8 @@ export interface ListenerOptions {
   readonly openRoutes?: (router: ConnectRouter) => void;
   /** Addresses that many callers share. */
   readonly shared?: readonly AddressRange[];
+  /** The address that a connection is to come from, by the one it has; that one unless given. */
+  readonly peerOf?: (address: string) => string;
   /** Whether every connection is a proxy's. */
   readonly isBehindProxy?: boolean;
   readonly pageOf?: (path: string) => Page | undefined;
@@ -78,6 +80,8 @@ export interface Listener {
   letGo(): void;
   /** Resolves once so many acts hang at once. */
   hanging(count: number): Promise<void>;
+  /** Resolves once so many calls have their answers, taken or not. */
+  called(count: number): Promise<void>;
   /** Resolves once so many requests, calls or not, were answered to their end. */
   answered(count: number): Promise<void>;
   /** Resolves once so many requests have come. */
@@ -236,6 +240,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       connections.upgraded(socket, session);
     },
     opened(socket, by) {
+      const { remoteAddress: address } = socket;
+      if (options.peerOf !== undefined && address !== undefined)
+        Object.defineProperty(socket, "remoteAddress", { value: options.peerOf(address) });
       const isTaken = connections.opened(socket, by);
       socket.once("close", changed);
       changed();
@@ -290,7 +297,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     bodyBytesMax: 16_384,
     deadlineMs: options.deadlineMs ?? 15_000,
     callsMax: options.callsMax ?? 1_024,
-    onCall: (call, status) => calls.push({ call, status }),
+    onCall(call, status) {
+      calls.push({ call, status });
+      changed();
+    },
     onTurnedAway(request) {
       turnedAway.push([request.reason, undefined]);
       options.onTurnedAway?.(request);
@@ -342,6 +352,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       holding = undefined;
     },
     hanging: (count) => until(() => hangingNow >= count),
+    called: (count) => until(() => calls.length >= count),
     answered: (count) => until(() => answered >= count),
     came: (count) => until(() => asked >= count),
     async open(count) {
