@@ -6,14 +6,7 @@ import { constants } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
-import {
-  othersKey,
-  pageKey,
-  startListener,
-  testKey,
-  type Listener,
-  type ListenerOptions,
-} from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import {
   callFrames,
   callHeaders,
@@ -116,13 +109,12 @@ const bodiesIn = (connection: RawConnection) =>
     .filter(({ type }) => type === frameType.data)
     .map(({ payload }) => payload.toString());
 
-const send = async (from?: string, key = testKey) => {
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+const send = async () => {
+  const headers = { authorization: `Bearer ${testKey}`, "content-type": "application/json" };
   const { status, text } = await overHttp1(listener.url, {
     path: "/v1/otp/send",
     headers,
     body: '{"phone":"+31612345678"}',
-    from,
   });
   return { status, reason: (JSON.parse(text) as { reason?: string }).reason };
 };
@@ -314,18 +306,6 @@ test("calls whose body is yet to come take no place, and one that finds none whe
   connection.write(frame(frameType.data, flag.endStream, 3, Buffer.from('{"phone":"+31612345678"}')));
   await whenFrames(connection, 2, isHead);
   expect(bodiesIn(connection).at(-1)).toContain("STATE_PENDING");
-});
-
-test("all bodies that there may be, left undone by one secret key, refuse no other tenant, and nobody elsewhere", async () => {
-  await listenWith({ callsMax: 32 });
-  const undone = await open(...hello, ...times(32, callWithoutBody(testKey)));
-  await listener.came(32);
-  expect(await send()).toEqual({ status: 503, reason: "STORE_UNAVAILABLE" });
-  expect(await send(undefined, othersKey)).toEqual(sent);
-  expect(await send("127.0.0.2")).toEqual(sent);
-  // The oldest of those has made room, which the second of the others found free.
-  const resets = await whenFrames(undone, 1, isReset);
-  expect(resets.map(({ stream }) => stream)).toEqual([1]);
 });
 
 test("callers with a page's key leave at most 32 calls of an address undone, and no other caller is refused", async () => {

@@ -34,7 +34,7 @@ export const bodyMutants: readonly Mutant[] = [
     place: "src/server/rpc/gateway.ts#createGateway",
     text: `createBudget({ max: callsMax })`,
     replacement: `createBudget({ max: 10 * callsMax })`,
-    suites: ["test/server/unfinished.test.ts"],
+    suites: ["test/server/undone-bodies.test.ts"],
   },
   {
     name: "bodies of secret keys by address alone",
@@ -42,7 +42,7 @@ export const bodyMutants: readonly Mutant[] = [
     place: "src/server/rpc/gateway.ts#readWithoutPlace",
     text: "`${call.caller?.tenant} ${from}`",
     replacement: "`${from}`",
-    suites: ["test/server/unfinished.test.ts"],
+    suites: ["test/server/undone-bodies.test.ts"],
   },
   {
     name: "who has sent something waits behind the silent",
