@@ -67,8 +67,9 @@ export function fallbackCases(withStore: WithStore): void {
         };
         const claimed = await claim(store, { ...acts, phoneOf });
         expect(claimed.map(({ verification }) => verification.id)).toEqual([other?.verification.id]);
-        await expect(claim(store, { ...acts, phoneOf })).rejects.toThrow("odd");
-        expect(await claim(store, acts)).toHaveLength(1);
+        // PostgreSQL passes over what an act that has failed has locked until it is taken back.
+        await expect.poll(() => claim(store, { ...acts, phoneOf }).catch(String)).toMatch("odd");
+        await expect.poll(() => claim(store, acts)).toHaveLength(1);
       }),
     );
 

@@ -64,8 +64,9 @@ export function outboxCases(withStore: WithStore): void {
           });
         const ids = (await claim()).map(({ message }) => message.verificationId);
         expect(ids.toSorted()).toEqual(others.map(({ verification }) => verification.id).toSorted());
-        await expect(claim()).rejects.toThrow("odd");
-        expect(await acts.claim()).toHaveLength(1);
+        // PostgreSQL passes over what an act that has failed has locked until it is taken back.
+        await expect.poll(() => claim().catch(String)).toMatch("odd");
+        await expect.poll(() => acts.claim()).toHaveLength(1);
       }),
     );
 

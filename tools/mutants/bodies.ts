@@ -40,8 +40,16 @@ export const bodyMutants: readonly Mutant[] = [
     name: "bodies of secret keys by address alone",
     breaks: "a tenant's key, even a test key, refuses another tenant that calls by the same balancer",
     place: "src/server/rpc/gateway.ts#readWithoutPlace",
-    text: "`${call.caller?.tenant} ${from}`",
-    replacement: "`${from}`",
+    text: "`${call.caller?.tenant} ${ownAddressOf(request)}`",
+    replacement: "`${ownAddressOf(request)}`",
+    suites: ["test/server/undone-bodies.test.ts"],
+  },
+  {
+    name: "bodies of secret keys by tenant alone",
+    breaks: "a tenant's key in wrong hands refuses the tenant's own callers elsewhere",
+    place: "src/server/rpc/gateway.ts#readWithoutPlace",
+    text: "`${call.caller?.tenant} ${ownAddressOf(request)}`",
+    replacement: "`${call.caller?.tenant}`",
     suites: ["test/server/undone-bodies.test.ts"],
   },
   {

@@ -382,10 +382,9 @@ async function readWithoutPlace(
   { call, place, grant: page }: Entry,
   bytesMax: number,
 ): Promise<Uint8Array | Refusal | undefined> {
-  const { places, deadlines, options } = way;
-  const from = call.address && options.ownAddressOf(call.address.text);
+  const { places, deadlines, ownAddressOf } = way;
   // A page's call is within its grant.
-  const grant = page ?? way.secretBodies.take(`${call.caller?.tenant} ${from}`);
+  const grant = page ?? way.secretBodies.take(`${call.caller?.tenant} ${ownAddressOf(request)}`);
   if (typeof grant === "string") {
     discard(request);
     return refuseForNow("STORE_UNAVAILABLE");
