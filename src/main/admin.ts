@@ -29,7 +29,7 @@ import { tenantHandlers } from "../server/admin/tenants.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
 import { createClientAddress, createIsWithin } from "../server/http/client-address.ts";
-import { createOwnNames } from "../server/http/own-names.ts";
+import { createOwnNames, hostOf } from "../server/http/own-names.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import type { Request, RequestHandler } from "../server/listener/exchange.ts";
 import { connectionLimits, startServer, type RunningServer } from "../server/listener/server.ts";
@@ -228,9 +228,8 @@ const isOwnName = createOwnNames([hostname()]);
 function isOwnHostFor({ config }: Base, { isProxy }: ConsoleProxies): (request: Request) => boolean {
   if (config.admin.access === "on") return () => true;
   return (request) => {
-    const { host, ":authority": authority } = request.headers;
     const peer = peerOf(request);
     // A proxy that is believed has names of its own, and looks at them itself.
-    return isProxy(peer) || ((peer === undefined || isLoopback(peer)) && isOwnName(authority?.toString() ?? host));
+    return isProxy(peer) || ((peer === undefined || isLoopback(peer)) && isOwnName(hostOf(request.headers)));
   };
 }

@@ -6,6 +6,7 @@ import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
 import { createIsWithin } from "../http/client-address.ts";
+import { hostOf } from "../http/own-names.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import type { Sessions } from "./authenticate.ts";
@@ -41,10 +42,7 @@ export function createConsoleProxies(
    * browsers send over TLS alone, and to hosts like localhost, but not to another name that a page has pointed at this machine.
    */
   const isPages = ({ headers, peer }: ConsoleRequest) =>
-    peer !== undefined &&
-    isLoopback(peer) &&
-    headers["sec-fetch-site"] === undefined &&
-    !isOwnName(String(headers[":authority"] ?? headers["host"]));
+    peer !== undefined && isLoopback(peer) && headers["sec-fetch-site"] === undefined && !isOwnName(hostOf(headers));
   return {
     isProxy,
     proxiedUser(request) {

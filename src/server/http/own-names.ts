@@ -6,6 +6,13 @@
 import { isIP } from "node:net";
 import { isLoopback } from "../../delivery/public-address.ts";
 
+type HostHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** What a request names as its host, with or without a port. */
+export function hostOf(headers: HostHeaders): string | undefined {
+  return (headers[":authority"] ?? headers["host"])?.toString();
+}
+
 /**
  * Makes the function that judges what a request names as its host, with or without a port: true for localhost, for
  * loopback addresses, and for `names`.

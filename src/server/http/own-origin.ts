@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { originCharsMax } from "../../otp/keys/origin.ts";
+import { hostOf } from "./own-names.ts";
 
 type OriginHeaders = Readonly<Pick<IncomingHttpHeaders, "host"> & Record<string, string | string[] | undefined>>;
 
@@ -12,7 +13,7 @@ type OriginHeaders = Readonly<Pick<IncomingHttpHeaders, "host"> & Record<string,
  * is not looked at: anybody can send it, and to read 12 kB of Chinese takes 3 ms.
  */
 export function isOwnOrigin(origin: string, headers: OriginHeaders): boolean {
-  const host = String(headers[":authority"] ?? headers["host"]);
+  const host = String(hostOf(headers));
   if (Math.max(origin.length, host.length) > originCharsMax) return false;
   const page = URL.parse(origin);
   const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);

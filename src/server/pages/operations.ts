@@ -8,6 +8,7 @@ import { readinessChecks, type CheckResult, type ReadinessCheck } from "../../ob
 import { invalid, refuse } from "../../otp/reason.ts";
 import type { Instant } from "../../system.ts";
 import type { PageAnswer } from "../http/response.ts";
+import { hostOf } from "../http/own-names.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
 export interface OperationsOptions {
@@ -86,8 +87,7 @@ function metricsPage(
     async answer({ peer, headers }) {
       // No header lets anybody in, since anybody can write them; but a browser on this machine may be another site's tool.
       const isOurs = peer !== undefined && isLoopback(peer);
-      const named = headers[":authority"] ?? headers["host"];
-      if (access === "loopback" && !(isOurs && isOwnName(named?.toString()))) return refuse("ROUTE_NOT_FOUND");
+      if (access === "loopback" && !(isOurs && isOwnName(hostOf(headers)))) return refuse("ROUTE_NOT_FOUND");
       if (isOurs && mayRenderAgain()) return { ok: true, value: await renderOnce() };
       const isFresh = latest !== undefined && now() - latest.atMs < strangersMetricsMs;
       if (!isFresh) latest = { atMs: now(), page: renderOnce() };

@@ -14,6 +14,7 @@ import type { Permit, CallLimits } from "../../service/callers/call-limits.ts";
 import type { Tenants } from "../../service/callers/tenants.ts";
 import type { Instant } from "../../system.ts";
 import { canonicalAddress, type ClientAddress } from "../http/client-address.ts";
+import { hostOf } from "../http/own-names.ts";
 import type { Request } from "../listener/exchange.ts";
 import type { Call } from "./call.ts";
 import { rpcs, type RpcName } from "./rpcs.ts";
@@ -71,9 +72,9 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
    * address's limit must not be taken from the key's limit: one visitor could have all others refused.
    */
   function refusalOf(request: Request, key: ApiKey, rpc: RpcName, address?: ClientAddress): Refusal | undefined {
-    const { origin, host, ":authority": authority } = request.headers;
+    const { headers } = request;
     const { scope, limit } = rpcs[rpc];
-    const where = judgeOrigin(key, origin, (authority as string | undefined) ?? host);
+    const where = judgeOrigin(key, headers.origin, hostOf(headers));
     if (!where.ok && where.refusal.reason === "SECRET_KEY_IN_BROWSER") warnOf(key.id);
     if (!mayDo(key, scope)) {
       return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope}.` }).refusal;

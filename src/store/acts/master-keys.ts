@@ -41,10 +41,7 @@ export function masterKeyActs(engine: Engine): MasterKeys {
         yield* send(sql.delete, ...missing.map((kid) => [kid]));
         yield* send(sql.put, ...keys.slice(0, 1).map(({ kid, check }) => [kid, check, now]));
       }),
-    hasMasterKey: () =>
-      engine.transact(function* () {
-        return (yield* query<KnownKey>(sql.all)).length > 0;
-      }),
+    hasMasterKey: async () => (await engine.query<KnownKey>(sql.all, [])).length > 0,
     judgeMasterKeys: (keys) =>
       engine.transact(function* () {
         yield* missingOf(keys, engine.now());
