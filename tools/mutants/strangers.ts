@@ -8,7 +8,7 @@ export const strangerMutants: readonly Mutant[] = [
     name: "metrics by any name",
     breaks: "a site that points its name at 127.0.0.1 reads the metrics by the browser of somebody on the machine",
     place: "src/server/pages/operations.ts#metricsPage.answer",
-    text: `!(isOurs && isOwnName(named?.toString()))`,
+    text: `!(isOurs && isOwnName(hostOf(headers)))`,
     replacement: `!isOurs`,
     suites: ["test/server/operations.test.ts"],
   },
