@@ -62,7 +62,7 @@ async function expireOnly(database: Database, now: Instant): Promise<Expired> {
       await requireDatabase(database);
       return await expirePendingOnPostgres(database.url);
     } catch (error) {
-      // The URL holds a password: only the database's message is printed.
+      // The URL holds a password: only messages are printed, which have none.
       throw new Unusable(`Nothing was ended: ${error instanceof Error ? error.message : "there is no connection"}.`);
     }
   }

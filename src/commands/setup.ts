@@ -27,7 +27,7 @@ function parsed(): Parsed<Config> {
 }
 
 const noMasterKey =
-  "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once.";
+  "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once, which makes one for a new database.";
 
 /** The keys of the configuration, or of a development setup. */
 export function keyRingOf(config: Config): KeyRing {

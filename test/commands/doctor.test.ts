@@ -77,7 +77,7 @@ ok   Messages are printed on the console, and sent to nobody.
 
   test("without its master key is told how to get one", async () => {
     expect((await findings({})).bad).toEqual([
-      "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once.",
+      "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once, which makes one for a new database.",
     ]);
   });
 });

@@ -3,7 +3,7 @@
  * STORE_UNAVAILABLE and has no effect; what was acknowledged is stored; reading goes on. Afterwards the same process
  * serves as before.
  */
-import { rmSync } from "node:fs";
+import { copyFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addEnded } from "../support/databases/backlog.ts";
@@ -119,6 +119,20 @@ describe.each(sampled(failingDisks, 2))("$name", (disk) => {
     expect(book.entries.has(afterwards)).toBe(true);
     for (const { answer } of accepted) expect(book.entries.has(String(answer?.body["request_id"]))).toBe(true);
     expect(book.entries.size).toBe(3 + sends.length);
+  });
+
+  test.skipIf(lacksTool)("serves from another disk with its files copied there, all that it acknowledged", async () => {
+    const { id, code } = await open();
+    await fail();
+    await service.killed();
+    const elsewhere = temporaryFolder();
+    for (const name of readdirSync(folder).filter((file) => /^otp\.db(-wal)?$/.test(file))) {
+      copyFileSync(join(folder, name), join(elsewhere, name));
+    }
+    service = await startCrashable({ ...deployment, databaseUrl: `file:${join(elsewhere, "otp.db")}` });
+    expect(await verify(id, code)).toMatchObject({ status: 200 });
+    await service.killed();
+    rmSync(elsewhere, { recursive: true });
   });
 
   test.skipIf(lacksTool)("an answer of the provider is noted once it is well, and not asked for twice", async () => {

@@ -71,8 +71,7 @@ const hello = [preface, settings()];
 test("a HEAD that is taken back before its answer is over", async () => {
   const slow = heldUp(page);
   await listenWith({ pageOf: () => slow.page });
-  const head = headerBlock({ ":method": "HEAD", ":scheme": "http", ":path": "/slow", ":authority": "otpd" });
-  const connection = await open(...hello, frame(frameType.headers, flag.endHeaders | flag.endStream, 1, head));
+  const connection = await open(...hello, finished("HEAD", "/slow")(1));
   await slow.came;
   connection.write(frame(frameType.reset, 0, 1, Buffer.from([0, 0, 0, constants.NGHTTP2_CANCEL])));
   await listener.answered(1);
@@ -89,9 +88,11 @@ function headersOf(method: string, path: string, more: Record<string, string> = 
   return headerBlock({ ":method": method, ":scheme": "http", ":path": path, ":authority": "otpd", ...more });
 }
 
-/** Opens a stream and leaves it without an end. */
+/** Opens a stream and leaves it without an end, or with it. */
 const unfinished = (method: string, path: string, more?: Record<string, string>) => (stream: number) =>
   frame(frameType.headers, flag.endHeaders, stream, headersOf(method, path, more));
+const finished = (method: string, path: string) => (stream: number) =>
+  frame(frameType.headers, flag.endHeaders | flag.endStream, stream, headersOf(method, path));
 
 /** A call whose body is yet to come. */
 const callWithoutBody = (key: string) => (stream: number) =>
@@ -145,8 +146,7 @@ test("a preflight without an end is answered at once, and its stream closed", as
 
 test("a stranger who takes none of 16 answers gets no further one on that connection, and may ask again", async () => {
   await listenWith({});
-  const get = (stream: number) =>
-    frame(frameType.headers, flag.endHeaders | flag.endStream, stream, headersOf("GET", "/page"));
+  const get = finished("GET", "/page");
   const connection = await open(...shut, ...times(40, get));
   await whenFrames(connection, 16, isHead);
   connection.write(get(81));
@@ -154,6 +154,17 @@ test("a stranger who takes none of 16 answers gets no further one on that connec
   expect(refused?.payload.readUInt32BE(0)).toBe(constants.NGHTTP2_REFUSED_STREAM);
   const reading = await open(...hello, ...times(100, get));
   await whenFrames(reading, 100, (one) => one.type === frameType.data && one.payload.toString() === "here");
+});
+
+test("16 requests of HEAD that wait for us are no answers left untaken: what comes behind them is answered", async () => {
+  const slow = heldUp(page);
+  await listenWith({ pageOf: () => slow.page });
+  const heads = times(16, finished("HEAD", "/slow"));
+  const connection = await open(...hello, ...heads, callFrames(listener.port, 33, testKey));
+  const [first] = await whenFrames(connection, 1, (one) => isHead(one) || isReset(one));
+  expect(first).toMatchObject({ type: frameType.headers, stream: 33 });
+  slow.go();
+  await whenFrames(connection, 17, isHead);
 });
 
 test("100 calls at once on a fresh connection are all let in, though its key is known to none before the first", async () => {
@@ -211,8 +222,7 @@ test.each([
       const connection = await open(...hello, ...times(each, unfinished("POST", path, headers)));
       undone.push(connection);
       // Behind all of those.
-      const pageAsked = headersOf("GET", "/page");
-      connection.write(frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * each + 1, pageAsked));
+      connection.write(finished("GET", "/page")(2 * each + 1));
       await whenFrames(connection, 1, ({ stream, flags }) => stream === 2 * each + 1 && (flags & flag.endStream) !== 0);
     }
     for (const from of ["127.0.0.9", "127.0.0.1"])

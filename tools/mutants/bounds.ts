@@ -291,8 +291,8 @@ export const boundsMutants: readonly Mutant[] = [
     name: "whoever has as much gives way",
     breaks: "strangers of one address drive their own answers out for ever, and others' with them",
     place: "src/server/rpc/budget.ts#makeRoom",
-    text: `group.yielding.size > (most?.yielding.size ?? 0)`,
-    replacement: `most === undefined || group.yielding.size < most.yielding.size`,
+    text: `leftBy(group) - leftBy(most)`,
+    replacement: `leftBy(most) - leftBy(group)`,
     suites: ["test/server/door.test.ts"],
   },
   {

@@ -13,6 +13,22 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/operations.test.ts"],
   },
   {
+    name: "a page's word on its user",
+    breaks: "a site that points its name at the proxy's machine is signed in to the console as any user",
+    place: "src/server/admin/console-sessions.ts#createConsoleProxies",
+    text: `isProxy(peer) && !isPages(request)`,
+    replacement: `isProxy(peer)`,
+    suites: ["test/server/admin/sign-in.test.ts"],
+  },
+  {
+    name: "a HEAD that waits is an answer left untaken",
+    breaks: "16 probes that wait for a slow database have further calls on their connection refused",
+    place: "src/server/listener/answers-due.ts#isGiven",
+    text: `headersSent && writableEnded`,
+    replacement: `writableEnded`,
+    suites: ["test/server/unfinished.test.ts"],
+  },
+  {
     name: "a page's key earns a connection",
     breaks: "whoever copies a page's key has all connections for half an hour each, and nobody can make him go",
     place: "src/server/rpc/gateway.ts#refusalAtDoor",
@@ -297,8 +313,8 @@ export const strangerMutants: readonly Mutant[] = [
     name: "whose address many share takes from everybody",
     breaks: "half requests of one stranger in a shared network cut every report and every health watch of others",
     place: "src/server/rpc/budget.ts#makeRoom",
-    text: `group.taken > its.taken) most`,
-    replacement: `group.taken > (its === many ? 0 : its.taken)) most`,
+    text: `group.taken - its.taken`,
+    replacement: `group.taken - (its === many ? 0 : its.taken)`,
     suites: ["test/server/unfinished.test.ts"],
   },
 ];

@@ -1,7 +1,7 @@
 /**
  * Who asks the operators' service by a session of the console, and what is believed of a reverse proxy in front of it.
  */
-import { isLoopback, type AddressRange } from "../../delivery/public-address.ts";
+import type { AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
@@ -38,11 +38,11 @@ export function createConsoleProxies(
   const byName = new Map(users.map((user) => [user.user, user]));
   const isProxy = createIsWithin(proxies);
   /**
-   * A browser on this machine comes from where a proxy on it does, and a page may write any header but those of Sec-Fetch. These
-   * browsers send over TLS alone, and to hosts like localhost, but not to another name that a page has pointed at this machine.
+   * A browser may come from where a proxy does, such as this machine, and a page may write any header but those of Sec-Fetch. These
+   * browsers send over TLS alone, and to hosts like localhost, but not to another name that a page has pointed here.
    */
-  const isPages = ({ headers, peer }: ConsoleRequest) =>
-    peer !== undefined && isLoopback(peer) && headers["sec-fetch-site"] === undefined && !isOwnName(hostOf(headers));
+  const isPages = ({ headers }: ConsoleRequest) =>
+    headers["sec-fetch-site"] === undefined && !isOwnName(hostOf(headers));
   return {
     isProxy,
     proxiedUser(request) {

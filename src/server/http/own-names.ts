@@ -6,7 +6,7 @@
 import { isIP } from "node:net";
 import { isLoopback } from "../../delivery/public-address.ts";
 
-type HostHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export type HostHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** What a request names as its host, with or without a port. */
 export function hostOf(headers: HostHeaders): string | undefined {

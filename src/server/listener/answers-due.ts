@@ -23,9 +23,11 @@ export function untaken(answers: ReadonlySet<Response>): number {
   return countOf(answers, isGiven);
 }
 
-/** Whether all of an answer is handed over. Over HTTP/2 it may be handed to the stream, or to the response before that. */
+/** Whether all of an answer is handed over. Node ends the stream of a HEAD as it comes, before there is an answer. */
 function isGiven(response: Response): boolean {
-  return response.writableEnded || ("stream" in response && response.stream.writableEnded);
+  if (!("stream" in response)) return response.writableEnded;
+  const { headersSent, writableEnded } = response.stream;
+  return headersSent && writableEnded;
 }
 
 function countOf(answers: ReadonlySet<Response>, has: (answer: Response) => boolean): number {

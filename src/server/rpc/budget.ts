@@ -1,7 +1,8 @@
 /**
  * A budget: how much of something there may be at once, in all and of each address. What is taken of it is a grant. What
  * an address may have is bounded, so that one stranger does not use up what is there for all. Where several do so
- * together, the address that leaves the most undone gives the oldest of that to a newcomer who has less.
+ * together, the address that leaves the most undone gives the oldest of that to a newcomer who has less. Where tenants are
+ * told apart, that is an address of the tenant who has the most.
  */
 import type { ForNow } from "./faults.ts";
 
@@ -33,34 +34,48 @@ export interface Budget {
   /**
    * Takes one of it for an address, or for all whose address many have. No bound of an address holds for those. Unless they
    * leave more than half undone, they are the last to lose it to others. They have three quarters at most: then their own
-   * oldest makes room for their next.
+   * oldest makes room for their next. Where a tenant is given, an address is one of that tenant's,
+   * and those whose address many have are one of its addresses.
    */
-  take(address?: string): Grant | Spent;
+  take(address?: string, tenant?: string): Grant | Spent;
 }
 
 /** The part of a budget that those may have whose address many have. Nobody could take from them what does not yield, as look-ups. */
 const manyPart = 3 / 4;
 
 interface Group {
+  readonly tenant: string | undefined;
   taken: number;
   /** What a newcomer may have, the oldest first, and what is run then. */
   readonly yielding: Map<Grant, () => void>;
 }
 
+const newGroup = (tenant: string | undefined): Group => ({ tenant, taken: 0, yielding: new Map() });
+const leftBy = ({ yielding }: Group) => yielding.size;
+
 export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget {
   const byAddress = new Map<string, Group>();
   /** All whose address many have. */
-  const many: Group = { taken: 0, yielding: new Map() };
+  const many = newGroup(undefined);
   let taken = 0;
 
   /** Makes room for one of a group, if another has more: of those whose address many have, else or where they leave most undone. */
   function makeRoom(its: Group): void {
+    const byTenant = takenByTenant();
+    const lead = (one: Group, other: Group) => (byTenant.get(one.tenant) ?? 0) - (byTenant.get(other.tenant) ?? 0);
     let most: Group | undefined;
     for (const group of byAddress.values()) {
-      if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its.taken) most = group;
+      const hasMore = group.yielding.size > 0 && (lead(group, its) || group.taken - its.taken) > 0;
+      if (hasMore && (most === undefined || (lead(group, most) || leftBy(group) - leftBy(most)) > 0)) most = group;
     }
     if ((most === undefined || many.yielding.size > max / 2) && many.taken > its.taken) most = many;
     if (most !== undefined) loseOldest(most);
+  }
+
+  function takenByTenant(): ReadonlyMap<string | undefined, number> {
+    const sums = new Map<string | undefined, number>();
+    for (const group of byAddress.values()) sums.set(group.tenant, (sums.get(group.tenant) ?? 0) + group.taken);
+    return sums;
   }
 
   function loseOldest({ yielding }: Group): void {
@@ -74,15 +89,16 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   const hasItsPart = (group: Group) => group === many && many.taken >= max * manyPart;
 
   return {
-    take(address) {
-      const group = address === undefined ? many : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
+    take(address, tenant) {
+      const name = tenant === undefined ? address : `${tenant} ${address}`;
+      const group = name === undefined ? many : (byAddress.get(name) ?? newGroup(tenant));
       // The address first: whoever has used up his own hears that, whatever others do.
       if (group !== many && group.taken >= perAddressMax) return "address full";
       if (hasItsPart(group)) loseOldest(group);
       else if (taken >= max) makeRoom(group);
       if (taken >= max || hasItsPart(group)) return "full";
       taken += 1;
-      if (address !== undefined) byAddress.set(address, group);
+      if (name !== undefined) byAddress.set(name, group);
       group.taken += 1;
       let isBack = false;
       const grant: Grant = {
@@ -92,7 +108,7 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
           taken -= 1;
           group.yielding.delete(grant);
           group.taken -= 1;
-          if (address !== undefined && group.taken === 0) byAddress.delete(address);
+          if (name !== undefined && group.taken === 0) byAddress.delete(name);
         },
         yieldTo(onLost) {
           if (!isBack) group.yielding.set(grant, onLost);

@@ -384,7 +384,7 @@ async function readWithoutPlace(
 ): Promise<Uint8Array | Refusal | undefined> {
   const { places, deadlines, ownAddressOf } = way;
   // A page's call is within its grant.
-  const grant = page ?? way.secretBodies.take(`${call.caller?.tenant} ${ownAddressOf(request)}`);
+  const grant = page ?? way.secretBodies.take(ownAddressOf(request), call.caller?.tenant);
   if (typeof grant === "string") {
     discard(request);
     return refuseForNow("STORE_UNAVAILABLE");
