@@ -19,7 +19,7 @@ import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { attackMetrics, type AttackMetrics } from "./attack-metrics.ts";
 import { createConversions } from "./conversions.ts";
-import { callOutcomeOf, callOutcomes, isAnybodysToBreakOff, isOurs, type FinishedCall } from "./outcome.ts";
+import { callOutcomeOf, callOutcomes, isOurs, ownMsOf, type FinishedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
 /** A provider of a channel, whose breaker can be asked. */
@@ -141,7 +141,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
   });
   const callSeconds = histograms(registry, {
     name: "otp_call_seconds",
-    help: "How long calls took to be answered, by RPC.",
+    help: "How long calls with a valid key took to be answered once their bodies were here, by RPC.",
     labels: ["rpc"],
     bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
   });
@@ -162,8 +162,8 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
       calls(rpc, outcome).add();
       if (outcome === "canceled") return;
       if (refusal !== undefined) refusals(rpc, refusal.reason).add();
-      // The duration is not that of an answer.
-      if (refusal === undefined || !isAnybodysToBreakOff(call)) callSeconds(rpc).observe(durationMs / 1_000);
+      const ownMs = ownMsOf(call, durationMs);
+      if (ownMs !== undefined) callSeconds(rpc).observe(ownMs / 1_000);
     },
     turnedAway(reason, of) {
       // A crowd of strangers has itself to blame for finding no room.

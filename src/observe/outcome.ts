@@ -19,6 +19,8 @@ export interface FinishedCall {
   readonly caller?: Pick<ApiKey, "kind">;
   readonly isKnown?: boolean;
   readonly reached?: boolean;
+  /** How long its body took to be here. */
+  readonly bodyMs?: number;
 }
 
 /** Pure. */
@@ -35,8 +37,17 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
 }
 
+/**
+ * How long we took for a call, in ms, of how long it lasted; undefined where anybody could have made that what he likes: by
+ * refusals that cost nothing he would hide how slow we are. Pure.
+ */
+export function ownMsOf(call: FinishedCall, durationMs: number): number | undefined {
+  if (isStrangers(call) || (call.refusal !== undefined && isAnybodysToBreakOff(call))) return undefined;
+  return durationMs - (call.bodyMs ?? 0);
+}
+
 /** Whether a call was broken off by its client, and anybody could have done that. Pure. */
-export function isAnybodysToBreakOff(call: FinishedCall): boolean {
+function isAnybodysToBreakOff(call: FinishedCall): boolean {
   return (call.isCanceled === true || call.isClientLate === true) && isByAnybody(call);
 }
 

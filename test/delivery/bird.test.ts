@@ -7,6 +7,7 @@ import { createBirdProvider, type BirdOptions } from "../../src/delivery/provide
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { deadOrigin, oddReplies, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 import { sms } from "../support/data/messages.ts";
+import { faultsOf } from "../support/service/environment.ts";
 
 let farEnd: FarEnd;
 beforeAll(async () => {
@@ -349,4 +350,12 @@ describe("Bird examined", () => {
     farEnd.reply = reply;
     expect(await bird({ now: () => now }).examine?.()).toEqual(findings);
   });
+});
+
+test.each(["bk_eu_abc", "bk_eu1_", "bk_eu1", "live_abc"])("a key of Bird's names its region, as %s does not", (key) => {
+  const complete = { OTP_PROVIDERS: "bird", OTP_BIRD_ORIGINATOR: "Acme", OTP_ALLOWED_COUNTRIES: "NL" };
+  expect(faultsOf({ ...complete, OTP_BIRD_API_KEY: key })).toEqual([
+    "OTP_BIRD_API_KEY must begin with bk_, a region and _, as bk_eu1_ does.",
+  ]);
+  expect(faultsOf({ ...complete, OTP_BIRD_API_KEY: "bk_eu1_abc" })).toEqual([]);
 });

@@ -11,7 +11,7 @@ import { newPhone } from "../support/data/phones.ts";
 import { runOtpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
-import { startListener } from "../support/service/listener.ts";
+import { pageKey, pageOrigin, startListener } from "../support/service/listener.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
@@ -273,6 +273,32 @@ describe("while origins take long to be looked up", () => {
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([status]));
     const marked = answers.filter(({ headers: told }) => told.get("access-control-allow-origin") === shop);
     expect(marked).toHaveLength(sharePerAddress + 1);
+    await listener.stop();
+  });
+
+  test("a page whose key lists its origin reads its answer, though strangers at its address have as many looked up as they may", async () => {
+    const looked = Promise.withResolvers<boolean>();
+    let looks = 0;
+    const allLook = Promise.withResolvers<void>();
+    const listener = await startListener({
+      listsOrigin() {
+        looks += 1;
+        if (looks === sharePerAddress) allLook.resolve();
+        return looked.promise;
+      },
+    });
+    const ask = (headers: Record<string, string>) =>
+      overHttp1(listener.url, {
+        path: "/v1/otp/send",
+        headers: { ...json, ...headers },
+        body: '{"phone":"+31612345678"}',
+      });
+    const strangers = Array.from({ length: sharePerAddress }, () => ask({ origin: "https://made-up.example" }));
+    await allLook.promise;
+    const page = await ask({ origin: pageOrigin, authorization: `Bearer ${pageKey}` });
+    expect([page.status, page.headers.get("access-control-allow-origin")]).toEqual([200, pageOrigin]);
+    looked.resolve(false);
+    await Promise.all(strangers);
     await listener.stop();
   });
 

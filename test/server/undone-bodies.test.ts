@@ -52,6 +52,22 @@ test.each([
   },
 );
 
+test("a call's time has how long its body took to be here apart, which is its client's", async () => {
+  const { listener, undone } = await listenWithin(1);
+  const connection = await begin(listener, testKey, here);
+  undone.push(connection);
+  await listener.came(1);
+  // Its place is the next one's from when its body is waited for.
+  const headers = { authorization: `Bearer ${testKey}` };
+  const get = async () => (await overHttp1(listener.url, { method: "GET", path: "/v1/otp/nothing", headers })).status;
+  await expect.poll(get).not.toBe(503);
+  listener.advance(12_000);
+  connection.write(body.slice(1));
+  await connection.until((bytes) => (bytes.includes("200 OK") ? true : undefined));
+  const sends = listener.calls.filter(({ call }) => call.rpc === "SendOtp");
+  expect(sends).toMatchObject([{ status: 200, call: { bodyMs: 12_000 } }]);
+});
+
 test("all that there may be of one tenant, one from each address, refuse another tenant nothing, however many it has", async () => {
   const { listener, undone } = await listenWithin(bodiesMax);
   const theirs = addresses.slice(0, -2);

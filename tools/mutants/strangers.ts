@@ -29,6 +29,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/unfinished.test.ts"],
   },
   {
+    name: "a page's own origin is looked up",
+    breaks: "whoever asks by made-up origins at a page's address, without a key, has that page's answers unreadable",
+    place: "src/server/rpc/cors.ts#createCors",
+    text: `key.origins.includes(origin)`,
+    replacement: `key.origins.length < 0`,
+    suites: ["test/server/cors.test.ts"],
+  },
+  {
     name: "a page's key earns a connection",
     breaks: "whoever copies a page's key has all connections for half an hour each, and nobody can make him go",
     place: "src/server/rpc/gateway.ts#refusalAtDoor",

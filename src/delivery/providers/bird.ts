@@ -22,7 +22,10 @@ export const birdProvider = describeProvider({
   channels: ["sms", "whatsapp"],
   variables: {
     OTP_BIRD_API_KEY: {
-      shape: v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region")),
+      shape: v.pipe(
+        v.string(),
+        v.regex(/^bk_[a-z]{2}\d+_[^_]/, "must begin with bk_, a region and _, as bk_eu1_ does"),
+      ),
       sentence: "required by `bird`",
       isSecret: true,
       isRequired: true,

@@ -61,9 +61,10 @@ function cookieName(isSecure: boolean): CookieName {
   return isSecure ? "__Host-otpd-console" : "otpd-console";
 }
 
+/** The last of a name: browsers send those of longer paths first, which are another page's of this host. */
 const cookies = {
-  "__Host-otpd-console": /(?:^|;) *__Host-otpd-console=([^;=\s]+)/,
-  "otpd-console": /(?:^|;) *otpd-console=([^;=\s]+)/,
+  "__Host-otpd-console": /^(?:.*;)? *__Host-otpd-console=([^;=\s]+)/,
+  "otpd-console": /^(?:.*;)? *otpd-console=([^;=\s]+)/,
 };
 type CookieName = keyof typeof cookies;
 

@@ -27,6 +27,8 @@ export interface Call {
   readonly idempotencyKey: string | undefined;
   /** True once it is known to be answered with what an earlier call was. */
   isReplayed: boolean;
+  /** How long its body took to be here; undefined where it has none. */
+  bodyMs?: number;
   /** Why its answer is no longer waited for, from then on. */
   late?: Late;
   /** To be run then, while its RPC is performed. */

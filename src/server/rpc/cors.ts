@@ -3,10 +3,11 @@
  *
  * A preflight comes without a key. So a page may if any active publishable key of any tenant lists its origin; whether the
  * call is let in is then up to its own key. Only that one origin is named, never all of them, and never with credentials:
- * there are no cookies here. The origin has to be looked up, and anybody can name one, with a key or without: each address
- * has so many looked up at once.
+ * there are no cookies here. Unless the call's own key lists the origin, it has to be looked up, and anybody can name one, with a
+ * key or without: each address has so many looked up at once.
  */
 import { cors } from "@connectrpc/connect";
+import { isPublishable, type ApiKey } from "../../otp/keys/api-key.ts";
 import { originCharsMax, originUnlisted } from "../../otp/keys/origin.ts";
 import { answerAtOnce, discard } from "../http/body.ts";
 import { writeWhole } from "../http/response.ts";
@@ -34,10 +35,11 @@ type Answer = (request: Request, response: Response) => Promise<void>;
 
 export interface Cors {
   /**
-   * Adds to an answer what lets a page of a listed origin read it, refusals too, unless the address has as many origins being
-   * looked up as it may. Before anything else is written. A fault of the store is for the call itself to tell.
+   * Adds to an answer what lets a page of a listed origin read it, refusals too. Where the page's own key does not list it,
+   * that is left out if the address has as many origins being looked up as it may. Before anything else is written. A fault of
+   * the store is for the call itself to tell.
    */
-  readonly mark: Answer;
+  readonly mark: (request: Request, response: Response, key?: ApiKey) => Promise<void>;
   /** Answers a preflight, on a path that there is. There is no key yet, and it has no place of a call. */
   readonly preflight: Answer;
 }
@@ -56,6 +58,12 @@ const maxAgeSeconds = 7_200;
 /** The method of the call that a browser asks about before a page sends it; undefined where OPTIONS is no such question. */
 export function methodAskedBy({ headers }: Request): string | undefined {
   return headers.origin === undefined ? undefined : headers["access-control-request-method"];
+}
+
+function letRead(response: Response, origin: string): void {
+  response.setHeader("access-control-allow-origin", origin);
+  response.setHeader("access-control-expose-headers", exposeHeaders);
+  response.setHeader("vary", "Origin");
 }
 
 export function createCors(options: CorsOptions): Cors {
@@ -87,16 +95,15 @@ export function createCors(options: CorsOptions): Cors {
   }
 
   return {
-    async mark(request, response) {
+    async mark(request, response, key) {
       const { origin } = request.headers;
       if (origin === undefined) return;
+      if (key !== undefined && isPublishable(key.kind) && key.origins.includes(origin))
+        return letRead(response, origin);
       const grant = originLooks.take(ownAddressOf(request));
       if (typeof grant === "string") return;
       try {
-        if (!(await isListed(origin)) || response.headersSent) return;
-        response.setHeader("access-control-allow-origin", origin);
-        response.setHeader("access-control-expose-headers", exposeHeaders);
-        response.setHeader("vary", "Origin");
+        if ((await isListed(origin)) && !response.headersSent) letRead(response, origin);
       } catch (error) {
         onFault(error);
       } finally {

@@ -283,7 +283,8 @@ async function perform(
 ): Promise<Sendable | undefined> {
   const { traced } = way.options;
   const { call } = entry;
-  const refusal = await refusalAtDoor(way, request, response, entry);
+  const refusal = await refusalAtDoor(way, request, entry);
+  if (request.headers.origin !== undefined) await way.cors.mark(request, response, call.caller);
   const goOn = async () => {
     if (refusal === undefined) return performLetIn(way, request, routed, entry);
     discard(request);
@@ -296,11 +297,13 @@ async function perform(
 
 /** The same of a call that was let in. */
 async function performLetIn(way: Way, request: Request, routed: Routed, entry: Entry): Promise<Sendable | undefined> {
-  const { codecs, deadlineMs } = way.options;
+  const { codecs, deadlineMs, system } = way.options;
   const { call } = entry;
   let { body = empty } = routed;
   if (routed.body === undefined && request.method !== "GET") {
+    const startMs = system.now();
     const read = await readWithoutPlace(way, request, entry, routed.bytesMax);
+    call.bodyMs = system.now() - startMs;
     if (read === undefined) return undefined;
     if (!(read instanceof Uint8Array)) {
       call.isClientLate = read.reason === "DEADLINE";
@@ -334,16 +337,10 @@ const noTime = refuse("DEADLINE", {
 }).refusal;
 
 /** What the headers are enough to refuse. Whoever is let in has a place from then on. */
-async function refusalAtDoor(
-  way: Way,
-  request: Request,
-  response: Response,
-  entry: Entry,
-): Promise<Refusal | undefined> {
-  const { cors, options, places } = way;
+async function refusalAtDoor(way: Way, request: Request, entry: Entry): Promise<Refusal | undefined> {
+  const { options, places } = way;
   const { call, place, refusal, looked } = entry;
   try {
-    if (request.headers.origin !== undefined) await cors.mark(request, response);
     if (refusal !== undefined) return refusal;
     const { key, address, refusal: unauthorized } = await options.authorize(request, call.rpc);
     if (key !== undefined) {

@@ -34,7 +34,7 @@ import { inOwnSize, type TurnAway } from "./turn-away.ts";
 export interface OpenRpcsOptions {
   readonly routes: (router: ConnectRouter) => void;
   readonly messageBytesMax: number;
-  /** How long a message may take to be here, and a call that is no watch to be done. */
+  /** How long a message may take to be here, and a check to be answered. A stream of reflection lasts as long as its client wants. */
   readonly deadlineMs: number;
   /** How long a watch may last: whoever has vanished without a word is still watching. */
   readonly watchMs: number;

@@ -139,6 +139,12 @@ describe("a session", () => {
     expect((await whoAmI(asPage(session))).status).toBe(200);
   });
 
+  test("is found behind a cookie of the same name that another page of this host has set for a longer path", async () => {
+    const session = asPage(await signIn(await newLink()));
+    const { status } = await whoAmI({ ...session, cookie: `otpd-console=toss; theme=dark; ${session.cookie}` });
+    expect(status).toBe(200);
+  });
+
   test("ends half an hour after its last use, and twelve hours after it began whatever its use", async () => {
     const session = await signIn(await newLink());
     for (let minutes = 0; minutes < 12 * 60 - 29; minutes += 29) {

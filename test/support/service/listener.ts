@@ -75,6 +75,8 @@ export interface Listener {
   readonly trailed: number;
   /** PINGs that have come so far. */
   readonly pinged: number;
+  /** Moves its clock on. */
+  advance(ms: number): void;
   /** From now on acts hang, until `letGo`. */
   hang(): void;
   letGo(): void;
@@ -98,6 +100,8 @@ export interface Listener {
 export const testKey = "otp_test_key";
 export const othersKey = "otp_others_key";
 export const pageKey = "otp_page_key";
+/** The only one that the page's key lists. */
+export const pageOrigin = "https://shop.example";
 
 const apiKey: ApiKey = {
   id: "testkey",
@@ -121,7 +125,7 @@ const limit = { burst: 60, intervalMs: 1_000 };
 const keys: Readonly<Record<string, ApiKey>> = {
   [`Bearer ${testKey}`]: apiKey,
   [`Bearer ${othersKey}`]: { ...apiKey, id: "otherskey", tenant: "other" },
-  [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true },
+  [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true, origins: [pageOrigin] },
 };
 
 /** Starts a listener on a free port. Limits that are not given are the shipped ones. */
@@ -344,6 +348,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       return pinged;
     },
     turnedAway,
+    advance: system.advance,
     hang() {
       holding ??= Promise.withResolvers<void>();
     },
