@@ -39,9 +39,19 @@ test("batches of two instances that lock the same phones in opposite orders do n
   // Somebody holds the phone in the middle until both have come as far as that.
   const holder = new Client(href);
   await holder.connect();
-  const [index] = one.refOf(middle).indexes;
-  await hold(holder, Buffer.from(index ?? []));
-  const sends = [...phones.map((phone) => one.send(phone)), ...phones.toReversed().map((phone) => two.send(phone))];
+  // Advisory locks are all schemas' of a database: whoever sends for this tenant elsewhere would wait for the holder, too.
+  const tenants = Array.from({ length: 100 }, (_, i) => ({ tenant: `of-this-test-${i}` }));
+  const lockOf = (phone: E164, of: { tenant: string }) => Buffer.from(one.refOf(phone, of).indexes[0] ?? []);
+  const first = (of: { tenant: string }) =>
+    phones.toSorted((a, b) => Number(lockOf(a, of).readBigInt64BE(0) - lockOf(b, of).readBigInt64BE(0)))[0];
+  // Of whoever waits for the holder nobody may wait for the other: the one in the middle comes first.
+  const of = tenants.find((each) => first(each) === middle);
+  if (of === undefined) throw new Error("one in five has that");
+  await hold(holder, lockOf(middle, of));
+  const sends = [
+    ...phones.map((phone) => one.send(phone, of)),
+    ...phones.toReversed().map((phone) => two.send(phone, of)),
+  ];
   await expect.poll(async () => (await holder.query(waiting)).rows).toEqual([{ n: 2 }]);
   await holder.end();
 
