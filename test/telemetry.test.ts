@@ -74,6 +74,7 @@ test("all lines about a verification are found by the first 12 characters of its
   const { request_id: id } = (await post("send", { phone: "+14155552671" })) as { request_id: string };
   await post("verify", { request_id: id, code: "not a code" });
   await post("verify", { request_id: "what a stranger\nwrites", code: "123456" });
+  await post("verify", { request_id: "31612345678AAAAAAAAAAA", code: "123456" });
   await fetch(`${otpd.url}/v1/otp/${id}`, { headers });
   const made = await runOtpd(folder, ["keys", "create", "--admin", "--json"]);
   const admin = {
@@ -93,6 +94,7 @@ test("all lines about a verification are found by the first 12 characters of its
   expect(calls).toEqual([
     ["SendOtp", ref],
     ["VerifyOtp", ref],
+    ["VerifyOtp", undefined],
     ["VerifyOtp", undefined],
     ["GetOtp", ref],
     ["CancelVerification", ref],

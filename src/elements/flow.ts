@@ -7,7 +7,7 @@ import { createClient, look, type Fields, type Outcome, type Path, type Told } f
 import { createCodeField, type CodeField } from "./code-field.ts";
 import { createKeeper, type Keeper } from "./kept-request.ts";
 import type { PhoneField } from "./phone-field.ts";
-import { explain, type Matter, type Trouble } from "./refusals.ts";
+import { explain, isDecided, type Matter, type Trouble } from "./refusals.ts";
 import type { Speech } from "./speech.ts";
 import { uniqueName } from "./system.ts";
 import { showSent, type View } from "./view.ts";
@@ -108,10 +108,8 @@ export class Flow {
 
   #refuseSend(trouble: Trouble): void {
     const { about, sentence } = explain(trouble, this.#speech);
-    const { reason } = trouble;
-    // Without an answer it may have been sent, and one that was passed by a bot check may come again unchanged. After any other
-    // answer the next send is a new one.
-    if (reason !== undefined && trouble.waitSeconds === undefined) this.#sendName = uniqueName();
+    // It may have been sent, and one that was passed by a bot check may come again unchanged. Else the next send is a new one.
+    if (isDecided(trouble) && trouble.waitSeconds === undefined) this.#sendName = uniqueName();
     this.#leave();
     this.#view.showStep("phone");
     this.#refusePhone(about, sentence);
@@ -145,7 +143,7 @@ export class Flow {
     if (outcome === undefined) return;
     if ("told" in outcome) return this.#succeed(outcome.told);
     const { trouble } = outcome;
-    if (trouble.reason !== undefined) this.#lastTry = undefined;
+    if (isDecided(trouble)) this.#lastTry = undefined;
     const { about, sentence } = explain(trouble, this.#speech);
     if (about === "over") return this.#end(trouble);
     if (about === "code") this.#field.clear();
@@ -173,7 +171,7 @@ export class Flow {
       return this.#field.focus();
     }
     const { trouble } = outcome;
-    if (trouble.reason !== undefined) this.#lastResend = undefined;
+    if (isDecided(trouble)) this.#lastResend = undefined;
     const { about, sentence } = explain(trouble, this.#speech);
     if (about === "over") return this.#end(trouble);
     this.#showError(code, codeError, sentence);

@@ -16,6 +16,20 @@ export interface Trouble {
   readonly waitSeconds?: number | undefined;
 }
 
+/** Refusals of a call that may have had its effect: once more under the same name, it is answered with what came of it. */
+const undecided: ReadonlySet<string> = new Set<ReasonName>([
+  "DEADLINE",
+  "STORE_UNAVAILABLE",
+  "SHUTTING_DOWN",
+  "INTERNAL",
+  "IDEMPOTENCY_IN_PROGRESS",
+]);
+
+/** Whether a call certainly came to what its answer says. */
+export function isDecided({ reason }: Trouble): boolean {
+  return reason !== undefined && !undecided.has(reason);
+}
+
 export type ReasonName = Exclude<keyof typeof Reason, "UNSPECIFIED">;
 
 /**

@@ -42,7 +42,8 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
  * refusals that cost nothing he would hide how slow we are. Pure.
  */
 export function ownMsOf(call: FinishedCall, durationMs: number): number | undefined {
-  if (isStrangers(call) || (call.refusal !== undefined && isAnybodysToBreakOff(call))) return undefined;
+  const isCheap = call.reached !== true || isAnybodysToBreakOff(call);
+  if (call.refusal !== undefined && isByAnybody(call) && isCheap) return undefined;
   return durationMs - (call.bodyMs ?? 0);
 }
 

@@ -275,6 +275,27 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await expect.poll(() => focused(page)).toBe("#phone");
   });
 
+  test.each([
+    [504, "DEADLINE"],
+    [503, "STORE_UNAVAILABLE"],
+  ])("a verify that came to %i %s though it was done has its receipt at the next try", async (status, reason) => {
+    const code = await sendTo(newPhone());
+    await page.route(
+      "**/v1/otp/verify",
+      async (route) => {
+        const answer = await route.fetch();
+        expect(answer.status()).toBe(200);
+        await route.fulfill({ response: answer, status, json: { code: "unavailable", reason, message: "lost" } });
+      },
+      { times: 1 },
+    );
+    await page.keyboard.type(code);
+    await expect.poll(async () => (await told()).at(-1)?.detail).toMatchObject({ reason });
+    await page.locator("#code").press("Enter");
+    await expectProven();
+    expect((await told()).at(-1)?.detail["receipt"]).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);
+  });
+
   test("the page has its own words, looks and end", async () => {
     const words = '<span slot="send">Text me</span><p slot="done" id="thanks">Thank you</p>';
     await open(`<otp-form server="${world.url}" api-key="${key}">${words}</otp-form>`);

@@ -229,6 +229,10 @@ test("a call that found no room has failed, and what led nowhere was no call", a
 test("how long calls take has nothing of strangers' calls, nor of how long bodies take to come", async () => {
   const metrics = createMetrics({ ...nobody, rpcs: ["SendOtp"] });
   metrics.call({ rpc: "SendOtp", refusal: { reason: "API_KEY_MISSING" } }, 1);
+  metrics.call(
+    { rpc: "SendOtp", caller: { kind: "pub" }, refusal: { reason: "ORIGIN_NOT_ALLOWED" }, reached: false },
+    1,
+  );
   metrics.call({ rpc: "SendOtp", caller: { kind: "pub" }, bodyMs: 12_000 }, 12_500);
   const { value } = parseExposition((await metrics.render()).body);
   expect(["count", "sum"].map((part) => value(`otp_call_seconds_${part}`, { rpc: "SendOtp" }))).toEqual([1, 0.5]);

@@ -191,7 +191,7 @@ export function capCases(withStore: WithStore): void {
     );
 
     test(
-      "is warned of at 80 and at 100 percent with its country, once each, and one of 0 never",
+      "is warned of at 80 and at 100 percent with its country, once each, and one of 0 never, which lets none in",
       withStore(async (fixture) => {
         const caps = { NL: 5, BE: 5, KE: 0 };
         const policy = { ...testPolicy, countryCaps: new Map(Object.entries(caps)) };
@@ -205,6 +205,10 @@ export function capCases(withStore: WithStore): void {
         expect(reached).toEqual([undefined, undefined, undefined, near, undefined, full]);
         const warned = async (region: string) => (await acts.refusedSend(nextPhone(), { region })).reached;
         expect([await warned("NL"), await warned("KE")]).toEqual([undefined, undefined]);
+        const refusalOf = async (region: string) => (await acts.refusedSend(nextPhone(), { region })).refusal;
+        expect(await refusalOf("NL")).toMatchObject({ reason: "SPEND_LIMIT", metadata: { cap: "country" } });
+        const { reason, field, retryAfterMs } = await refusalOf("KE");
+        expect([reason, field, retryAfterMs]).toEqual(["COUNTRY_NOT_ALLOWED", "phone", undefined]);
       }),
     );
 

@@ -115,6 +115,8 @@ export function countAll(days: Days | undefined, { caps, price }: Bill, now: Ins
     const amount = kind === "spend" ? price() : 1;
     // Of what nobody knows the price of, nobody can say that it fits.
     if (amount === undefined) return { counted: false, refusal: spendLimit(kind, nextDayMs(now)), writes: {} };
+    // Waiting would change nothing.
+    if (max === 0 && kind.startsWith(countryPrefix)) return { counted: false, refusal: closedCountry, writes: {} };
     const counting = countMessage(days?.get(kind), max, now, amount);
     // A cap of 0 is reached by nothing that happens.
     const warning = counting.share === undefined || max === 0 ? undefined : warningOf(counting.share, cap);
@@ -188,6 +190,8 @@ function nextDayMs(now: Instant): number {
   return (dayOf(now) + 1) * dayMs - now;
 }
 
+const { refusal: closedCountry } = refuse("COUNTRY_NOT_ALLOWED", { field: "phone" });
+
 /** SPEND_LIMIT, which says of whose cap it is. */
 function spendLimit(kind: CountKind, retryAfterMs: number): Refusal {
   if (kind === "messages") return refuse("SPEND_LIMIT", { retryAfterMs }).refusal;
@@ -254,9 +258,11 @@ export function askGuard(
   const result =
     judgment.kind === "blocked"
       ? refused("DESTINATION_BLOCKED", { field: "phone" })
-      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs });
+      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs, message: ofPrefix });
   return { admitted: false, decided: { writes, result } };
 }
+
+const ofPrefix = "Too many messages to numbers that begin as this phone's does, and too few of them verified.";
 
 /** What a message spends: of its phone's limits, of those that its send names, and of the caps of its tenant's day. */
 export type Spending =

@@ -69,7 +69,7 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
 
   /**
    * Why a valid key may not make this call. Everybody who opens a page shares its publishable key. So a call beyond an
-   * address's limit must not be taken from the key's limit: one visitor could have all others refused.
+   * address's limit of calls must not be taken from the key's limit: one visitor could have all others refused.
    */
   function refusalOf(request: Request, key: ApiKey, rpc: RpcName, address?: ClientAddress): Refusal | undefined {
     const { headers } = request;

@@ -319,6 +319,8 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
     if ("requestId" in request) call.requestRef = requestRefOf(request["requestId"]);
     const { result, replayed } = await verifications[steps.act](caller, command.value as never);
     call.isReplayed = replayed;
+    // An id that is none may be any text, such as a phone number.
+    if (!result.ok && result.refusal.reason === "REQUEST_NOT_FOUND") call.requestRef = undefined;
     if (!result.ok) return result;
     const written = steps.write(result.value, key);
     call.requestRef ??= requestRefOf(written.requestId);
