@@ -27,20 +27,29 @@ async function ask(caller: ClientHttp2Session, headers: Record<string, string>):
   await once(stream, "close");
 }
 
-/** How often there was a collection on demand while something was done. */
+/** The longest rest is four times as long as the collection before it took. */
+const restMost = 4;
+
+/** How often there was a collection on demand while something was done, and within the longest rest after the last one. */
 async function collectionsOf(work: () => Promise<void>): Promise<number> {
-  let forced = 0;
+  let [forced, duration, endedMs] = [0, 0, 0];
   const count = (entries: PerformanceEntry[]) => {
-    for (const { detail } of entries as (PerformanceEntry & { detail: { flags: number } })[])
-      if (detail.flags === constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) forced += 1;
+    for (const entry of entries as (PerformanceEntry & { detail: { flags: number } })[]) {
+      if (entry.detail.flags !== constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) continue;
+      forced += 1;
+      duration = entry.duration;
+      endedMs = entry.startTime + duration;
+    }
   };
   const observer = new PerformanceObserver((list) => count(list.getEntries()));
   observer.observe({ entryTypes: ["gc"] });
   await work();
   // The last ones are told a turn after the fact.
-  await nextTurn();
-  await nextTurn();
-  count(observer.takeRecords());
+  const turnsAfter = 4;
+  for (let turns = 0; turns < turnsAfter || performance.now() < endedMs + (restMost + 1) * duration; turns += 1) {
+    await nextTurn();
+    count(observer.takeRecords());
+  }
   observer.disconnect();
   return forced;
 }

@@ -165,6 +165,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/left-behind.test.ts"],
   },
   {
+    name: "collections one behind the other",
+    breaks: "a stranger's idle connections and 90 kB/s of requests left behind have each call wait 0.16 s",
+    place: "src/server/listener/heap.ts#collect",
+    text: `restsUntilMs = endedMs + Math.min(turnMs - tookMs, longestRest * tookMs);`,
+    replacement: `restsUntilMs = endedMs;`,
+    suites: ["test/server/collections.test.ts"],
+  },
+  {
     name: "records of a byte for a byte",
     breaks: "eight connections of TLS at full rate keep everybody waiting for seconds",
     place: "src/server/listener/connection.ts#costOf",

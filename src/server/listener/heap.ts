@@ -5,6 +5,7 @@
  */
 import { runInNewContext } from "node:vm";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
+import { stopwatchMs } from "../../system.ts";
 
 /** What the young part comes to within seconds of ordinary load: 16 MiB for each half, and the bound of other versions. */
 const youngBytesMax = 33_554_432;
@@ -47,21 +48,29 @@ export function boundHeap(isIdle: () => boolean): void {
 
 /** What may be left behind before it is collected. */
 const leftBytesMax = 8_388_608;
+/** What a call may wait for such collections at the mean. */
+const meanWaitMs = 10;
+/** But so many times as long as one took is the longest rest: what is left behind meanwhile has no other bound. */
+const longestRest = 4;
 
 let gc: NodeJS.GCFunction | undefined;
 let bytesLeft = 0;
 let isDue = false;
+let restsUntilMs = 0;
 
 /**
  * Notes that strangers who are gone have left so many bytes behind, which the collector alone frees without seeing their
- * size. Collects all there is once that is much, which takes some 30 ms.
+ * size. Collects all there is once that is much, which takes some 30 ms, and 100 beside thousands of connections: then it
+ * rests meanwhile.
  */
 export function leftBehind(bytes: number): void {
   bytesLeft += bytes;
   if (bytesLeft < leftBytesMax || isDue) return;
   isDue = true;
+  const waitMs = restsUntilMs - stopwatchMs();
+  if (waitMs > 0) setTimeout(collect, waitMs).unref();
   // A turn later, when what was destroyed in this one has let go of all it had.
-  setImmediate(() => setImmediate(collect));
+  else setImmediate(() => setImmediate(collect));
 }
 
 /** What strangers may have sent before what it was read into is collected. */
@@ -83,7 +92,13 @@ export function wasRead(bytes: number): void {
 function collect(): void {
   bytesLeft = 0;
   isDue = false;
+  const beganMs = stopwatchMs();
   collector()();
+  const endedMs = stopwatchMs();
+  const tookMs = endedMs - beganMs;
+  // A call that comes at any time meets one that takes `tookMs` of each turn, and waits for half of it.
+  const turnMs = tookMs ** 2 / (2 * meanWaitMs);
+  restsUntilMs = endedMs + Math.min(turnMs - tookMs, longestRest * tookMs);
 }
 
 function collector(): NodeJS.GCFunction {
