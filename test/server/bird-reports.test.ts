@@ -64,6 +64,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+const form = "application/x-www-form-urlencoded";
+
 interface Odd {
   readonly query?: string;
   readonly type?: string;
@@ -167,7 +169,9 @@ describe("a report of Bird's", () => {
   test.each<[string, (count: number) => Odd]>([
     ["a header of many signatures", (count) => ({ before: "v1,A ".repeat(count) })],
     ["a long target", (count) => ({ query: `?${"aaaa".repeat(count)}` })],
-    ["a form of many fields", (count) => ({ type: "application/x-www-form-urlencoded", note: "a&".repeat(count) })],
+    ["a form of many fields", (count) => ({ type: form, note: "a&".repeat(count) })],
+    ["a form with many escapes that are no UTF-8", (count) => ({ type: form, note: "%FF&".repeat(count / 2) })],
+    ["a query with many of them", (count) => ({ query: `?${"%FF&".repeat(count / 2)}` })],
   ])("that has %s, as no provider's has, is not looked at", async (_, oddOf) => {
     for (const [count, status] of [
       [20, 200],

@@ -58,6 +58,18 @@ test("a check can be left out, and one that there is not is refused", async () =
   });
 });
 
+test("the query is not unescaped, and one longer than any is refused: escapes that are no UTF-8 take 13 us each", async () => {
+  const escapes = "%FF&".repeat(60);
+  expect((await ask(`/readyz?${escapes}exclude=provider`)).body).toMatchObject({
+    checks: { serving: "ok", database: "ok" },
+  });
+  expect((await ask("/readyz?exclude=%70rovider")).body).toMatchObject({ reason: "INVALID_REQUEST" });
+  expect(await ask(`/readyz?${escapes}${escapes}`)).toMatchObject({
+    status: 400,
+    body: { reason: "INVALID_REQUEST", message: "The query has more than 256 characters." },
+  });
+});
+
 test("while the only provider's breaker is open it is not ready; then somebody has to come and try it", async () => {
   world.network.script.push(...Array.from({ length: 5 }, () => ({ kind: "unavailable", detail: "secret" }) as const));
   const headers = { authorization: `Bearer ${world.key}`, "content-type": "application/json" };

@@ -318,6 +318,19 @@ test("what Connect itself refuses is logged as what it is, and repeated nowhere"
   expect(call?.with[0]).toMatchObject({ id: answer.headers.get("x-call-id"), refusal });
 });
 
+test.each(["%FF&", "%zz&", "%F0%9F%98&"])(
+  "a query of Connect's with %s, which is no UTF-8 unescaped, is refused unread",
+  async (escape) => {
+    const query = new URLSearchParams({ encoding: "json", message: JSON.stringify({ request_id: id }) });
+    const ask = async (more: string) =>
+      overHttp1(world.url, { headers: asked("", "").headers, method: "GET", path: `${path}?${more}${query}` });
+    expect((await ask("%F0%9F%98%80&")).status).toBe(200);
+    const answer = await ask(escape);
+    expect([answer.status, codeOf(answer)]).toEqual([400, "InvalidArgument"]);
+    expect(answer.text).toContain("not UTF-8");
+  },
+);
+
 describe.each<[string, Wire, string]>([
   ["gRPC", overHttp2, "application/grpc"],
   ["gRPC-web", overHttp1, "application/grpc-web+proto"],

@@ -377,4 +377,20 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: `if (its.size <= Number.POSITIVE_INFINITY) return;`,
     suites: ["test/server/ended-ahead.test.ts"],
   },
+  {
+    name: "an origin of any length",
+    breaks: "32 sends with a page's key keep everybody waiting for two seconds",
+    place: "src/otp/template/last-line.ts#parseWebOrigin",
+    text: `text.length <= originCharsMax && `,
+    replacement: ``,
+    suites: ["test/otp/template/last-line.test.ts"],
+  },
+  {
+    name: "a page's query of any length",
+    breaks: "a stranger has 16 KiB of it taken apart with each request",
+    place: "src/server/pages/query.ts#valuesOf",
+    text: `if (query.length > queryCharsMax) return undefined;`,
+    replacement: ``,
+    suites: ["test/server/probes.test.ts"],
+  },
 ];

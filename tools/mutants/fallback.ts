@@ -121,4 +121,12 @@ export const fallbackMutants: readonly Mutant[] = [
     replacement: `dueMs === null`,
     suites: ["test/store/sqlite.test.ts"],
   },
+  {
+    name: "a page's fallbacks for nothing",
+    breaks: "a stranger with a page's key has ten sends of his address followed by twenty messages",
+    place: "src/server/rpc/authorize.ts#createAuthorize.byMessage",
+    text: `isPublishable(key.kind) ? 1 + fallbackChannels.length : 1`,
+    replacement: `1`,
+    suites: ["test/server/fallback-limit.test.ts"],
+  },
 ];

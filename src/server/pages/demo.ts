@@ -24,6 +24,7 @@ import type { Secret } from "../../otp/keys/secret.ts";
 import { readOwnFile } from "../../own-files.ts";
 import { ownPageHeaders } from "./own-page.ts";
 import type { Page, PagesByPath } from "./pages.ts";
+import { valuesOf } from "./query.ts";
 import type { Address } from "../listener/server.ts";
 
 export interface DemoOptions {
@@ -63,7 +64,7 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
     [
       "/demo",
       guarded(
-        (target) => queryOf(target).get("token"),
+        (target) => valuesOf(target, "token")?.[0],
         token,
         page("text/html", () => html),
       ),
@@ -93,7 +94,7 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
 
 function inboxPage(inbox: Inbox): Page {
   return page("application/json", (target) => {
-    const since = queryOf(target).get("since") ?? "0";
+    const since = valuesOf(target, "since")?.[0] ?? "0";
     if (!/^\d{1,15}$/.test(since)) return undefined;
     const { latest, messages } = inbox.since(Number(since));
     const shown = messages.map(({ time, ...message }) => ({ ...message, time: new Date(time).toISOString() }));
@@ -124,10 +125,6 @@ function guarded(
       });
     },
   };
-}
-
-function queryOf(target: string): URLSearchParams {
-  return new URLSearchParams(target.split("?", 2)[1]);
 }
 
 function fixed(type: string, body: string): Page {

@@ -10,6 +10,7 @@ import type { Instant } from "../../system.ts";
 import type { PageAnswer } from "../http/response.ts";
 import { hostOf } from "../http/own-names.ts";
 import type { Page, PagesByPath } from "./pages.ts";
+import { queryCharsMax, valuesOf } from "./query.ts";
 
 export interface OperationsOptions {
   /** Renders the metrics, and who may read them; undefined where there are none. */
@@ -48,7 +49,8 @@ function readyPage(judge: OperationsOptions["judge"]): Page {
   return {
     ...askedUrgently,
     async answer({ target }) {
-      const excluded = new URLSearchParams(target.split("?", 2)[1]).getAll("exclude");
+      const excluded = valuesOf(target, "exclude");
+      if (excluded === undefined) return invalid(undefined, `The query has more than ${queryCharsMax} characters.`);
       if (!excluded.every((name) => readinessChecks.some((check) => check === name))) {
         return invalid(undefined, `exclude must be one of ${readinessChecks.join(", ")}.`);
       }

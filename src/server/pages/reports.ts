@@ -13,6 +13,7 @@ import {
   type ReportRequest,
 } from "../../delivery/provider.ts";
 import { isFormType } from "../../delivery/providers/http/form.ts";
+import { isWellEscaped } from "../http/escapes.ts";
 import type { Report } from "../../otp/message/message.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { Page, PagesByPath } from "./pages.ts";
@@ -29,19 +30,22 @@ export interface ReportPageOptions {
   ) => void;
 }
 
-/** What no provider sends: a target of so many characters, or a form of so many fields. */
+/** What no provider sends: a target of so many characters, or a form of so many fields; of those whose escapes are no UTF-8, fewer. */
 const targetMax = 2_048;
 const fieldsMax = 512;
-const ampersand = 0x26;
+const oddFieldsMax = 32;
 
 /**
  * Whether a report cannot be a provider's by its size. A form is sorted before its signature is checked, which took 3 ms with
  * 8,000 fields, and anybody can post one.
  */
 function isOutsized({ target, headers, body }: Pick<ReportRequest, "target" | "headers" | "body">): boolean {
-  if (target.length > targetMax) return true;
-  const isForm = isFormType(String(headers["content-type"]));
-  return isForm && body.filter((byte) => byte === ampersand).length >= fieldsMax;
+  if (target.length > targetMax || hasTooManyFields(target)) return true;
+  return isFormType(String(headers["content-type"])) && hasTooManyFields(Buffer.from(body).toString("latin1"));
+}
+
+function hasTooManyFields(text: string): boolean {
+  return text.split("&", fieldsMax + 1).length > (isWellEscaped(text) ? fieldsMax : oddFieldsMax);
 }
 
 /** Makes the pages for all providers that report. */

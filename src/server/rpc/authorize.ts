@@ -43,10 +43,18 @@ export interface Authorization {
   readonly refusal: Refusal | undefined;
 }
 
+/** What a call's message says of whom it counts for, and for how much. */
+export interface AskedByMessage {
+  /** The address that it names, or "". */
+  readonly clientIp: string;
+  /** The channels by which a send may go on, as far as it names them itself. */
+  readonly fallbackChannels: readonly string[];
+}
+
 export interface Authorize {
   byHeaders(request: Request, rpc: RpcName): Promise<Authorization>;
-  /** `clientIp` is the address that the message names, or "". The result is the permit for a message, if it needs one. */
-  byMessage(call: Call, key: ApiKey, clientIp: string): Result<Permit | undefined>;
+  /** The result is the permit for what the call sends, if it needs one. */
+  byMessage(call: Call, key: ApiKey, asked: AskedByMessage): Result<Permit | undefined>;
 }
 
 const warnAgainMs = 3_600_000;
@@ -94,10 +102,12 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
       return { key, address, refusal: refusalOf(request, key, rpc, address) };
     },
 
-    byMessage({ rpc, address }, key, clientIp) {
+    byMessage({ rpc, address }, key, { clientIp, fallbackChannels }) {
       const name = clientIp === "" ? address?.name : canonicalAddress(clientIp);
       if (name === undefined) return ok(undefined);
-      if (rpcs[rpc].limit === "sends") return ok(callLimits.send(key, name));
+      // A stranger who has a page's key may not choose to have three messages sent for one.
+      const messages = isPublishable(key.kind) ? 1 + fallbackChannels.length : 1;
+      if (rpcs[rpc].limit === "sends") return ok(callLimits.send(key, name, messages));
       // What a publishable key's address may do was asked by the headers.
       const refusal = clientIp === "" ? undefined : callLimits.call(key, name);
       return refusal === undefined ? ok(undefined) : { ok: false, refusal };

@@ -28,7 +28,7 @@ import { parseAndroidAppHash, parseWebOrigin, type LastLine } from "../../otp/te
 import type { Answer, FallbackAsked, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";
 import { canonicalAddress } from "../http/client-address.ts";
-import type { Authorize } from "./authorize.ts";
+import type { AskedByMessage, Authorize } from "./authorize.ts";
 import type { Call } from "./call.ts";
 import type { Fields } from "./decoding.ts";
 import { protoReasons } from "./errors.ts";
@@ -304,7 +304,8 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       return invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
     }
-    const permit = byMessage(call, key, "clientIp" in request ? String(request["clientIp"]) : "");
+    const { clientIp = "", fallbackChannels = [] } = request as Partial<AskedByMessage>;
+    const permit = byMessage(call, key, { clientIp, fallbackChannels });
     if (!permit.ok) return permit;
     const caller = {
       tenant: tenantOfKey(key),

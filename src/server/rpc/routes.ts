@@ -3,7 +3,8 @@
  * of REST are in the table (rpcs.ts), those of the other surfaces in the proto.
  */
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { refuse, type Refusal } from "../../otp/reason.ts";
+import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
+import { isWellEscaped } from "../http/escapes.ts";
 import type { Request } from "../listener/exchange.ts";
 import { envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
 import {
@@ -85,6 +86,7 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
         else if (Number(request.headers["content-length"] ?? 0) > bytesMax) ({ refusal } = refuse("BODY_TOO_LARGE"));
       }
       const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
+      if (!isWellEscaped(query)) ({ refusal } = invalid(undefined, "The query is not UTF-8 once it is unescaped."));
       const requestUrl = `http://otpd${handler.requestPath}${query}`;
       return { ok: true, handler, surface, url: requestUrl, type, bytesMax, refusal, body: rest?.body };
     },

@@ -50,8 +50,8 @@ export async function keptIfSpent<R extends { readonly kind: string }>(
 export interface CallLimit {
   /** Takes one from the bucket of this name, for good; or tells why there is none. */
   spend(name: string): Refusal | undefined;
-  /** The same, with what gives it back. */
-  take(name: string): Permit;
+  /** Takes so many, the burst at most, with what gives them back. */
+  take(name: string, count?: number): Permit;
   /** How long it would refuse what comes now, in milliseconds; 0 for not at all. Takes nothing. */
   waitMs(name: string): number;
 }
@@ -60,8 +60,8 @@ export interface CallLimit {
 type With = Pick<ApiKey, "kind" | "tenant">;
 
 export interface CallLimits {
-  /** A send or resend for an address, as a tenant's caller. IP_RATE_LIMITED when there are too many. */
-  send(key: With, address: string): Permit;
+  /** A send or resend of so many messages for an address, as a tenant's caller. IP_RATE_LIMITED when there are too many. */
+  send(key: With, address: string, messages?: number): Permit;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
   call(key: With, address: string): Refusal | undefined;
   /**
@@ -77,21 +77,22 @@ export interface CallLimits {
 export function createCallLimit(limit: Limit, reason: Reason, now: () => Instant, entriesMax = bucketsMax): CallLimit {
   const tats = createExpiryMap(entriesMax);
 
-  function spendOne(name: string): Refusal | undefined {
+  function spendSome(name: string, count = 1): Refusal | undefined {
     const takenMs = now();
-    const spent = spend(limit, tats.get(name), takenMs);
+    const spent = spend(limit, tats.get(name), takenMs, count);
     tats.set(name, spent.tatMs, takenMs);
     return spent.allowed ? undefined : refuse(reason, { retryAfterMs: spent.retryAfterMs }).refusal;
   }
 
   return {
-    spend: spendOne,
+    spend: (name) => spendSome(name),
     waitMs(name) {
       const spent = spend(limit, tats.get(name), now());
       return spent.allowed ? 0 : spent.retryAfterMs;
     },
-    take(name) {
-      const refusal = spendOne(name);
+    take(name, wanted = 1) {
+      const count = Math.min(wanted, limit.burst);
+      const refusal = spendSome(name, count);
       let isTaken = refusal === undefined;
       return {
         refusal,
@@ -99,7 +100,7 @@ export function createCallLimit(limit: Limit, reason: Reason, now: () => Instant
           if (!isTaken) return;
           isTaken = false;
           const at = now();
-          tats.set(name, giveBack(limit, tats.get(name), at, 1), at);
+          tats.set(name, giveBack(limit, tats.get(name), at, count), at);
         },
       };
     },
@@ -118,7 +119,7 @@ export function createCallLimits(
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
   const nameOf = (caller: With, name: string) => `${tenantOfKey(caller)} ${name}`;
   return {
-    send: (caller, name) => of(caller).sends.take(nameOf(caller, name)),
+    send: (caller, name, messages) => of(caller).sends.take(nameOf(caller, name), messages),
     call: (caller, name) => of(caller).calls.spend(nameOf(caller, name)),
     attempt(caller, name) {
       const { attempts, sends } = of(caller);
