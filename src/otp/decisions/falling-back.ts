@@ -1,6 +1,6 @@
 /**
  * The decision about a fallback that is due: either the next channel owes the same code, as after a resend, or the
- * fallback ends. It costs what a resend costs, and does not use up the resends that the user may ask for.
+ * fallback ends. It costs what a resend costs, but a prefix that has proven itself, and does not use up the resends that the user may ask for.
  */
 import type { Channel } from "../channel.ts";
 import { nextDueMs, withoutNext, type Fallback } from "../message/fallback.ts";
@@ -17,7 +17,7 @@ import {
   type Spending,
 } from "./spending.ts";
 import { lastFallbackMs, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
-import { judgeResend } from "../limits/pumping-guard.ts";
+import { judgeFallback } from "../limits/pumping-guard.ts";
 import { giveBackAll } from "../limits/rate-limit.ts";
 import { limitsBack } from "./settlement.ts";
 import type { CallView } from "./standing.ts";
@@ -75,7 +75,7 @@ function owedNext(
   { policy, priceOf }: FallbackTerms,
 ): Decided<Owed | undefined> {
   const { now, verification } = view;
-  const guarded = askGuard(view, judgeResend, policy);
+  const guarded = askGuard(view, judgeFallback, policy);
   if (!guarded.admitted) return dropped(view, guarded.decided.writes);
   const before = givenUpFor(view, policy);
   const found = firstAffordable(fallback.channels, (channel) =>

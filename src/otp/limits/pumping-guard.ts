@@ -10,7 +10,7 @@
  *
  * What is sent before anything is known must be bounded too. A prefix that has not proven itself takes `10@60s`; and
  * since its block began any prefix takes 35 sends, and three more for every verified one past the third. So pumping
- * gets 35 sends.
+ * gets 35 sends, and with a prefix that was proven the fallbacks of these.
  *
  * What the guard keeps tells little of when: the limit counts in whole minutes, and all else is in whole seconds. So
  * nobody can lay a row of it beside the one verification that was written in the same millisecond.
@@ -53,7 +53,7 @@ export interface PrefixRecord {
   readonly sent: number;
   readonly ended: number;
   readonly verified: number;
-  /** Sends since the block began that are not of it: those after its 30th, and resends. */
+  /** Sends since the block began that are not of it: those after its 30th, resends, and fallbacks where it is not proven. */
   readonly beyondSent: number;
   readonly beyondVerified: number;
   /** Whether its latest blocks converted well. */
@@ -167,6 +167,16 @@ export function judgeResend(loaded: PrefixRecord, now: Instant, mode: GuardMode)
   const paid = pay(record, now, mode);
   if ("kind" in paid) return paid;
   return { kind: "admitted", tally: "none", change: changed({ ...paid, beyondSent: record.beyondSent + 1 }) };
+}
+
+/**
+ * Judges a message by fallback, which is of no block. A prefix that has proven itself takes it for nothing: verified sends make room
+ * for sends, and honest ones that go on by themselves would need more than that. Else it costs what a resend does. Pure.
+ */
+export function judgeFallback(loaded: PrefixRecord, now: Instant, mode: GuardMode): Judgment {
+  const record = recall(loaded, now);
+  const isFree = record.phase === "open" && record.proven;
+  return isFree ? { kind: "admitted", tally: "none", change: changed(record) } : judgeResend(loaded, now, mode);
 }
 
 /** The verification that ended, as far as it matters here. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import {
+  judgeFallback,
   judgeResend,
   judgeSend,
   allowance,
@@ -14,7 +15,9 @@ import {
   prefixOf,
   recall,
   unblock,
+  type Ended,
   type Judgment,
+  type PrefixChange,
   type PrefixDecision,
   type PrefixRecord,
   type Tally,
@@ -282,6 +285,47 @@ describe("the limit of a prefix", () => {
     expect(judgeResend(prefix.record, prefix.now, "enforce")).toMatchObject({ kind: "limited", retryAfterMs: minute });
     expect(prefix.send()).toBe("limited");
     expect(prefix.record).toMatchObject({ sent: 1, beyondSent: 9 });
+  });
+
+  test("counts fallbacks as sends, until a block has proven it", () => {
+    const prefix = new Prefix();
+    prefix.send();
+    const goOn = () => {
+      const { kind, change } = judgeFallback(prefix.record, prefix.now, "enforce");
+      prefix.record = change.record;
+      return kind;
+    };
+    expect(Array.from({ length: 10 }, goOn)).toEqual([...Array.from({ length: 9 }, () => "admitted"), "limited"]);
+    prefix.record = { ...newPrefix, proven: true, sent: 1, lastMs: prefix.now };
+    expect(Array.from({ length: 60 }, goOn)).toEqual(Array.from({ length: 60 }, () => "admitted"));
+    expect(prefix.record).toMatchObject({ sent: 1, beyondSent: 0 });
+    for (let i = 0; i < 34; i += 1) expect(prefix.send()).toBe("admitted");
+    expect(prefix.send()).toBe("limited");
+    prefix.record = { ...prefix.record, phase: "tripped", untilMs: prefix.now + hour };
+    expect(goOn()).toBe("blocked");
+  });
+
+  test("is none to honest sends of which half are verified, though each goes on twice", () => {
+    const prefix = new Prefix();
+    prefix.record = { ...newPrefix, proven: true, lastMs: testEpochMs };
+    const kinds = new Set<string>();
+    const ends: { atMs: number; ended: Ended }[] = [];
+    const record = (change: PrefixChange | undefined) => (prefix.record = change?.record ?? prefix.record);
+    // One every five seconds for two hours: every other one is verified 40 s after it, and others never, ten minutes after.
+    for (let i = 0; i < 1_440; i += 1) {
+      prefix.now += 5_000;
+      for (const { ended } of ends.filter(({ atMs }) => atMs === prefix.now))
+        record(recordOutcome(prefix.record, ended, prefix.now, "enforce"));
+      const judged = judgeSend(prefix.record, prefix.now, "enforce");
+      record(judged.change);
+      kinds.add(judged.kind);
+      const isVerified = i % 2 === 0;
+      const tally = judged.kind === "admitted" ? judged.tally : "none";
+      const ended = { state: isVerified ? "VERIFIED" : "EXPIRED", tally, createMs: prefix.now } as const;
+      ends.push({ atMs: prefix.now + (isVerified ? 40_000 : 600_000), ended });
+      for (let step = 0; step < 2; step += 1) record(judgeFallback(prefix.record, prefix.now, "enforce").change);
+    }
+    expect(kinds).toEqual(new Set(["admitted"]));
   });
 
   test("is lifted by a block of 10 verified, not by 9; stays lifted with 6, and comes back with 5", () => {
