@@ -201,12 +201,17 @@ async function flush(system: Pick<System, "after">): Promise<void> {
   }
 }
 
+/** A longer baggage is left where it is: escapes that are no UTF-8 take 5 us each, and whoever has a page's key may send 15 KB of them. */
+const baggageCharsMax = 1_024;
+
 /** The parent of a call: the span of instrumentation around us, else the one that the headers name. */
 function parentOf(headers: Headers): Context {
   const active = context.active();
   if (trace.getSpan(active) !== undefined) return active;
   // An SDK brings propagators of its own, usually W3C's. Without any, headers are read as W3C's.
-  return propagation.fields().length > 0 ? propagation.extract(active, headers) : w3cParentOf(active, headers);
+  if (propagation.fields().length === 0) return w3cParentOf(active, headers);
+  const isLong = String(headers["baggage"] ?? "").length > baggageCharsMax;
+  return propagation.extract(active, isLong ? { ...headers, baggage: undefined } : headers);
 }
 
 /** Trace Context, https://www.w3.org/TR/trace-context/: a later version has these four fields first. */

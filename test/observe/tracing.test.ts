@@ -9,6 +9,7 @@ import {
   NodeTracerProvider,
   SimpleSpanProcessor,
   type ReadableSpan,
+  type SpanProcessor,
 } from "@opentelemetry/sdk-trace-node";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
@@ -28,6 +29,17 @@ const spanId = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${spanId}-01`;
 const [rest] = surfaces as readonly [Surface];
 
+/** The shop that each RPC's baggage names. */
+const shopsSeen: (string | undefined)[] = [];
+const shops: SpanProcessor = {
+  onStart({ kind }, parent) {
+    if (kind === SpanKind.SERVER) shopsSeen.push(propagation.getBaggage(parent)?.getEntry("shop")?.value);
+  },
+  onEnd() {},
+  forceFlush: async () => {},
+  shutdown: async () => {},
+};
+
 let world: World;
 afterEach(() => memory.reset());
 
@@ -38,7 +50,7 @@ async function end(): Promise<void> {
 
 /** Registers the SDK, as its operator's file does; bare without its ways to read headers and to know what is current. */
 async function startTraced(isBare = false): Promise<void> {
-  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory)] });
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory), shops] });
   provider.register(isBare ? { propagator: null, contextManager: null } : {});
   world = await startWorld();
 }
@@ -257,6 +269,20 @@ describe("with one that only makes spans", () => {
   test("a header of a later version names a parent", async () => {
     await call("GetOtp", { request_id: "A".repeat(22) }, { traceparent: `01-${traceId}-${spanId}-01-more` });
     expect(partOf(rpcSpans("GetOtp")[0] as ReadableSpan)).toEqual([traceId, spanId]);
+  });
+});
+
+describe("the baggage of a call", () => {
+  beforeAll(() => startTraced());
+  afterAll(end);
+
+  test("is handed on, but where it is longer than 1,024 characters", async () => {
+    for (const baggage of ["shop=1", `shop=2,${"a=%80,".repeat(180)}`]) {
+      shopsSeen.length = 0;
+      await call("GetOtp", { request_id: "A".repeat(22) }, { traceparent, baggage });
+      expect(shopsSeen).toEqual([baggage.length > 1_024 ? undefined : "1"]);
+      expect(partOf(rpcSpans("GetOtp").at(-1) as ReadableSpan)).toEqual([traceId, spanId]);
+    }
   });
 });
 
