@@ -127,9 +127,10 @@ export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
    * The channels by which the same code goes out next, in their order, spelt as `channel`: when no provider of a channel takes
    * the message, when it is reported undelivered, or when the code is not verified after `fallback_after_seconds`. Such a
    * message counts for the number's limits and the daily cap, begins the wait between resends anew, and is none of the
-   * resends; a resend ends the fallback. With a publishable key the send counts as one more of its address's for each. A channel that does not suit the number is skipped, also the first. Empty means the
-   * order that the operator has set, from `channel` on; without one there is none. One that is not on, or not for this key, is
-   * CHANNEL_UNSUPPORTED; one that is named twice, or is `channel` itself, is INVALID_REQUEST.
+   * resends; a resend ends the fallback. With a publishable key the send counts as one more of its address's for each. A
+   * channel that does not suit the number is skipped, also the first. Empty means the order that the operator has set, from
+   * `channel` on; without one there is none. One that is not on, or not for this key, is CHANNEL_UNSUPPORTED; one that is
+   * named twice, or is `channel` itself, is INVALID_REQUEST.
    *
    * @generated from field: repeated string fallback_channels = 12;
    */

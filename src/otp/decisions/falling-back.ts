@@ -1,6 +1,7 @@
 /**
  * The decision about a fallback that is due: either the next channel owes the same code, as after a resend, or the
- * fallback ends. It costs what a resend costs, but a prefix that has proven itself, and does not use up the resends that the user may ask for.
+ * fallback ends. It costs what a resend costs, though nothing at a prefix that has proven itself, and does not use up the
+ * resends that the user may ask for.
  */
 import type { Channel } from "../channel.ts";
 import { nextDueMs, withoutNext, type Fallback } from "../message/fallback.ts";
