@@ -24,7 +24,7 @@ export interface Poller {
   readonly isStopping: boolean;
   /** Runs a task, and has a stop wait for it. What it rejects with is a fault. */
   begin(task: Promise<void>): unknown;
-  /** Polls in so many milliseconds, unless it polls earlier anyway. */
+  /** Polls in so many milliseconds, unless it polls earlier anyway; once the poll that is under way is over. */
   pollIn(ms: number): void;
   /** Resolves after a while, or at a stop: a process that is done must not stay for its timers. */
   pause(ms: number): Promise<void>;
@@ -47,6 +47,7 @@ export function createPoller(options: PollerOptions): Poller {
   const underWay = new Set<Promise<void>>();
   const waits = createWaits(system);
   let pollAtMs = Number.POSITIVE_INFINITY;
+  let isPolling = false;
   let cancelPoll = () => {};
 
   async function begin(task: Promise<void>): Promise<void> {
@@ -61,16 +62,19 @@ export function createPoller(options: PollerOptions): Poller {
   }
 
   function pollIn(ms: number): void {
-    if (poller.isStopping) return;
-    const waitMs = Math.max(0, ms);
-    const at = now() + waitMs;
-    if (at >= pollAtMs) return;
-    cancelPoll();
+    const at = now() + Math.max(0, ms);
+    if (poller.isStopping || at >= pollAtMs) return;
     pollAtMs = at;
-    cancelPoll = system.after(waitMs, () => void begin(poll()));
+    if (!isPolling) schedule();
+  }
+
+  function schedule(): void {
+    cancelPoll();
+    cancelPoll = system.after(Math.max(0, pollAtMs - now()), () => void begin(poll()));
   }
 
   async function poll(): Promise<void> {
+    isPolling = true;
     pollAtMs = Number.POSITIVE_INFINITY;
     let nextMs = pollMs;
     try {
@@ -82,6 +86,8 @@ export function createPoller(options: PollerOptions): Poller {
       nextMs = pollMs;
     }
     pollIn(nextMs === 0 ? options.nextPollMs() : nextMs);
+    isPolling = false;
+    if (!poller.isStopping) schedule();
   }
 
   async function drain(): Promise<void> {

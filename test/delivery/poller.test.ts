@@ -134,3 +134,17 @@ test("a stop ends pauses and looks, and waits for what was begun and what that b
   await pass(5_000);
   await late;
 });
+
+test("it looks once at a time: what it is asked for meanwhile, however often, is one look more", async () => {
+  const answer = Promise.withResolvers<undefined>();
+  nextDue = () => answer.promise;
+  poller.pollIn(0);
+  await pass(10);
+  for (let i = 0; i < 100; i += 1) poller.pollIn(i);
+  await pass(90);
+  expect(looks).toEqual([0]);
+  nextDue = async () => undefined;
+  answer.resolve(undefined);
+  await pass(500);
+  expect(looks).toEqual([0, 100]);
+});
