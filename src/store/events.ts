@@ -75,8 +75,11 @@ export interface Events {
   nextEventDue(): Promise<Instant | undefined>;
   /** How many events wait, for whatever endpoint, those in a worker's hand included; at most `max`. */
   countEvents(max: number): Promise<number>;
-  /** Drops up to `rowsMax` events, the oldest of each endpoint for which more than `backlogMax` wait. Tells how many. */
-  trimEvents(backlogMax: number, rowsMax: number): Promise<number>;
+  /**
+   * Drops up to `rowsMax` events of the endpoint for which most wait, if these are more than `backlogMax`: those of test keys
+   * first, and then the oldest. Tells how many, and how many of them were of live keys.
+   */
+  trimEvents(backlogMax: number, rowsMax: number): Promise<{ readonly all: number; readonly live: number }>;
 }
 
 export interface EventStore extends Endpoints, Events {}

@@ -144,4 +144,28 @@ export const eventMutants: readonly Mutant[] = [
     replacement: `perEndpointMax: postsMax,`,
     suites: delivery,
   },
+  {
+    name: "each try's end has a connection",
+    breaks: "calls have no connection to PostgreSQL while the tries of one endpoint wait for its row",
+    place: "src/delivery/event-worker.ts#deliver",
+    text: `await acts.execute(() => recordTry(options, job, posted));`,
+    replacement: `await recordTry(options, job, posted);`,
+    suites: ["test/postgres/event-worker.test.ts"],
+  },
+  {
+    name: "a look for each that asks",
+    breaks: "hundreds of events that end have hundreds of looks at the outbox under way",
+    place: "src/delivery/poller.ts#createPoller.pollIn",
+    text: `if (!isPolling) schedule();`,
+    replacement: `schedule();`,
+    suites: ["test/delivery/poller.test.ts"],
+  },
+  {
+    name: "lost, of whatever key",
+    breaks: "somebody with a page's test key has operators called for events that nobody misses",
+    place: "src/delivery/event-worker.ts#recordTry",
+    text: `&& job.event.facts["test"] !== true`,
+    replacement: ``,
+    suites: delivery,
+  },
 ];

@@ -10,6 +10,9 @@ import { changeVerification, list, query, queryEach, send } from "../statement.t
 import { lockEndpoint, putEndpoint } from "./endpoints.ts";
 import { lockTenants, revise } from "./tenants.ts";
 
+/** 1, or 0 for an event of a test key. */
+const isOfLiveKey = `CASE WHEN facts LIKE '%"test":true%' THEN 0 ELSE 1 END`;
+
 const sql = {
   /** Neither it nor its tenant is disabled. */
   enabledEndpoint: {
@@ -40,14 +43,15 @@ const sql = {
   /** Those of test keys go first, and then the oldest. */
   trim: {
     name: "trim-events",
-    text: `DELETE FROM events WHERE (endpoint_id, id) IN (
-        SELECT endpoint_id, id FROM (
-          SELECT endpoint_id, id, row_number() OVER (
-            PARTITION BY endpoint_id ORDER BY CASE WHEN facts LIKE '%"test":true%' THEN 1 ELSE 0 END, create_ms DESC, id
-          ) AS place
-          FROM events WHERE endpoint_id IN (SELECT endpoint_id FROM events GROUP BY endpoint_id HAVING count(*) > $1)
-        ) AS ranked WHERE place > $1 ORDER BY place DESC LIMIT $2
-      ) RETURNING id`,
+    text: `WITH longest AS (
+        SELECT endpoint_id, count(*) AS waiting FROM events GROUP BY endpoint_id HAVING count(*) > $1
+        ORDER BY waiting DESC LIMIT 1
+      )
+      DELETE FROM events WHERE (endpoint_id, id) IN (
+        SELECT endpoint_id, id FROM events WHERE endpoint_id = (SELECT endpoint_id FROM longest)
+        ORDER BY ${isOfLiveKey}, create_ms, id DESC
+        LIMIT coalesce((SELECT CASE WHEN waiting - $1 < $2 THEN waiting - $1 ELSE $2 END FROM longest), 0)
+      ) RETURNING ${isOfLiveKey} AS live`,
   },
 } as const;
 
@@ -111,7 +115,8 @@ export function eventActs(engine: Engine): Events {
       return row?.count ?? 0;
     },
     async trimEvents(backlogMax, rowsMax) {
-      return (await engine.write(sql.trim, [backlogMax, rowsMax])).length;
+      const rows = await engine.write<{ live: number }>(sql.trim, [backlogMax, rowsMax]);
+      return { all: rows.length, live: rows.filter(({ live }) => live === 1).length };
     },
   };
 }

@@ -114,10 +114,13 @@ describe("an event", () => {
     expect(shop.system.now() - beganMs).toBeGreaterThan(9_000_000);
   });
 
-  test("that nobody takes is given up after its last try, and each try is told of", async () => {
+  test.each([
+    ["default", ["dropped 1"]],
+    ["default+test", []],
+  ])("that nobody takes is given up after its last try, and each try is told of: of %s", async (tenant, dropped) => {
     await shop.add(consumer.httpsUrl);
     await consumer.script(...retryWaitsMs.map(() => 500), 500);
-    await shop.acts.send(ann);
+    await shop.acts.send(ann, { tenant });
     shop.work(anywhere);
     for (const [i] of retryWaitsMs.entries()) {
       await consumer.count(i + 1);
@@ -125,7 +128,7 @@ describe("an event", () => {
       shop.system.advance(((await shop.store.events.nextEventDue()) ?? 0) - shop.system.now());
     }
     await shop.settled();
-    expect(shop.tried).toEqual([...retryWaitsMs.map(() => "failed"), "failed", "dropped 1"]);
+    expect(shop.tried).toEqual([...retryWaitsMs.map(() => "failed"), "failed", ...dropped]);
     expect(await shop.store.events.nextEventDue()).toBeUndefined();
   });
 
