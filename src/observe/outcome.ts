@@ -6,9 +6,10 @@ import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 
 /**
  * `failed` is our fault; `refused` was to be expected of what was asked; `canceled` is nobody's fault: the client left
- * before there was an answer. What anybody can have happen, without a key or with a page's, is expected.
+ * before there was an answer. What anybody can have happen, without a key or with a page's, is expected. `free` is a success
+ * of which anybody can have any number, which would hide failures among them.
  */
-export const callOutcomes = ["ok", "refused", "failed", "canceled"] as const;
+export const callOutcomes = ["ok", "free", "refused", "failed", "canceled"] as const;
 export type CallOutcome = (typeof callOutcomes)[number];
 
 /** A call that is over. */
@@ -16,7 +17,9 @@ export interface FinishedCall {
   readonly refusal?: Pick<Refusal, "reason" | "code" | "isOurFault">;
   readonly isCanceled?: boolean;
   readonly isClientLate?: boolean;
+  readonly rpc?: string;
   readonly caller?: Pick<ApiKey, "kind">;
+  readonly isReplayed?: boolean;
   readonly isKnown?: boolean;
   readonly reached?: boolean;
   /** How long its body took to be here. */
@@ -26,7 +29,7 @@ export interface FinishedCall {
 /** Pure. */
 export function callOutcomeOf(call: FinishedCall): CallOutcome {
   const { refusal, caller, isCanceled, reached } = call;
-  if (refusal === undefined) return "ok";
+  if (refusal === undefined) return isFree(call) ? "free" : "ok";
   if (isAnybodysToBreakOff(call) || isStrangers(call)) return "refused";
   // Anybody has numbers that no provider takes, and the sandbox has its own.
   const isExpected = isByAnybody(call) || (caller !== undefined && isTest(caller.kind));
@@ -39,12 +42,18 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
 
 /**
  * How long we took for a call, in ms, of how long it lasted; undefined where anybody could have made that what he likes: by
- * refusals that cost nothing he would hide how slow we are. Pure.
+ * answers that cost nothing he would hide how slow we are. Pure.
  */
 export function ownMsOf(call: FinishedCall, durationMs: number): number | undefined {
-  const isCheap = call.reached !== true || isAnybodysToBreakOff(call);
-  if (call.refusal !== undefined && isByAnybody(call) && isCheap) return undefined;
+  const isCheap = call.refusal === undefined ? isFree(call) : call.reached !== true || isAnybodysToBreakOff(call);
+  if (isByAnybody(call) && isCheap) return undefined;
   return durationMs - (call.bodyMs ?? 0);
+}
+
+/** Whether this success costs somebody with a page's key no limit that is worth anything. Pure. */
+function isFree({ caller, isReplayed, rpc }: FinishedCall): boolean {
+  if (caller === undefined || !isPublishable(caller.kind)) return false;
+  return isTest(caller.kind) || isReplayed === true || rpc === "GetOtp";
 }
 
 /** Whether a call was broken off by its client, and anybody could have done that. Pure. */

@@ -7,7 +7,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import { callOutcomeOf, callOutcomes } from "../../src/observe/outcome.ts";
+import { callOutcomeOf, callOutcomes, ownMsOf, type FinishedCall } from "../../src/observe/outcome.ts";
 import type { KeyKind } from "../../src/otp/keys/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
@@ -31,7 +31,7 @@ test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERN
   );
   expect(failed.toSorted()).toEqual(["DEADLINE", "DELIVERY_FAILED", "INTERNAL", "SHUTTING_DOWN", "STORE_UNAVAILABLE"]);
   expect(new Set(failed.map(codeOf))).toEqual(new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]));
-  expect(callOutcomeOf({})).toBe("ok");
+  expect(callOutcomeOf({ caller })).toBe("ok");
   expect(callOutcomeOf({ refusal: { reason: "CHALLENGE_FAILED", isOurFault: true }, caller })).toBe("failed");
   // Keys that cannot be looked up, one of them valid lately.
   const away = { refusal: { reason: "STORE_UNAVAILABLE" } } as const;
@@ -55,6 +55,65 @@ test("what anybody breaks off is neither our fault nor that of callers who leave
   for (const reason of ["DEADLINE", "INTERNAL"] as const) {
     expect(callOutcomeOf({ refusal: { reason }, caller: { kind: "pub" } })).toBe("failed");
   }
+});
+
+test("a success of which anybody can have any number hides no failure, and no slow call", () => {
+  const of = (kind: KeyKind, call: Partial<FinishedCall> = {}) => {
+    const done = { rpc: "SendOtp", reached: true, caller: { kind }, ...call };
+    return [callOutcomeOf(done), ownMsOf(done, 5)];
+  };
+  const [counts, free] = [
+    ["ok", 5],
+    ["free", undefined],
+  ];
+  expect([of("pub"), of("pub", { rpc: "VerifyOtp" }), of("live"), of("test")]).toEqual([
+    counts,
+    counts,
+    counts,
+    counts,
+  ]);
+  expect([of("pubtest"), of("pub", { isReplayed: true }), of("pub", { rpc: "GetOtp" })]).toEqual([free, free, free]);
+  for (const call of [{ isReplayed: true }, { rpc: "GetOtp" }]) expect(of("live", call)).toEqual(counts);
+});
+
+test("repeats, test sends and looks of a page are told apart from calls that count", async () => {
+  const counts = async () => {
+    world.system.advance(1_000);
+    const { value } = await scrape(world.url);
+    return ["SendOtp", "GetOtp"].map((rpc) =>
+      ["ok", "free"].map((outcome) => value("otp_calls_total", { rpc, outcome }) ?? 0),
+    );
+  };
+  const earlier = await counts();
+  const spec = { scopes: ["send", "read"], origins: ["https://shop.example"] } as const;
+  const { text: pageKey } = await world.makeKey({ kind: "pub", ...spec });
+  const { text: testKey } = await world.makeKey({ kind: "pubtest", ...spec });
+  const ask = async (key: string, path: string, body: object, headers = {}) => {
+    const answer = await fetch(`${world.url}${path}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key}`,
+        origin: "https://shop.example",
+        ...headers,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify(body),
+    });
+    expect(answer.status).toBe(200);
+    return (await answer.json()) as { request_id: string };
+  };
+  const once = { "idempotency-key": "once-and-for-all" };
+  const phone = newPhone();
+  const { request_id: requestId } = await ask(pageKey, "/v1/otp/send", { phone }, once);
+  await ask(pageKey, "/v1/otp/send", { phone }, once);
+  await ask(testKey, "/v1/otp/send", { phone: "+14155550100" });
+  await ask(pageKey, "/otp.v1.OtpService/GetOtp", { request_id: requestId });
+  await expect
+    .poll(async () => (await counts()).map((row, i) => row.map((count, j) => count - Number(earlier[i]?.[j]))))
+    .toEqual([
+      [1, 2],
+      [0, 1],
+    ]);
 });
 
 test("a page's own deadlines and half-closed connections spend no error budget, and are no callers who leave", async () => {
@@ -82,6 +141,7 @@ test("a page's own deadlines and half-closed connections spend no error budget, 
   const grown = (await counts()).map((count, i) => count - Number(earlier[i]));
   expect(Object.fromEntries(callOutcomes.map((outcome, i) => [outcome, grown[i]]))).toEqual({
     ok: 0,
+    free: 0,
     refused: 2,
     failed: 0,
     canceled: 0,
