@@ -113,6 +113,15 @@ export async function showings(world: World): Promise<Shown[]> {
   ];
 }
 
+/** Receipts that anybody can make, each by a key of a name of its own. */
+export function showingsOfMadeUpKeys(count: number): Shown[] {
+  const claims = encode({ sub: "somebody" });
+  return Array.from({ length: count }, (_, i) => {
+    const receipt = `${encode({ alg: "EdDSA", kid: `made-up-${i}` })}.${claims}.${"A".repeat(86)}`;
+    return [`made up, ${i}`, receipt, "payment", "somebody", /^refused: ./];
+  });
+}
+
 /** Runs a check over all that is shown to it, in one process, and holds each answer against what it has to be. */
 export async function expectJudged(
   command: string,

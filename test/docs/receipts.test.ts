@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { deadOrigin } from "../support/fakes/far-end.ts";
+import { deadOrigin, startFarEnd } from "../support/fakes/far-end.ts";
 import { goCompiler, lacks, python } from "../support/machine.ts";
 import type { World } from "../support/service/world.ts";
 import {
@@ -16,6 +16,7 @@ import {
   earn,
   expectJudged,
   showings,
+  showingsOfMadeUpKeys,
   showingWithoutKeys,
   startIssuer,
   type Shown,
@@ -33,6 +34,13 @@ type Judge = (origin: string, shown: readonly Shown[]) => Promise<void>;
 async function expectRight(judge: Judge): Promise<void> {
   await judge(world.url, await showings(world));
   await judge(await deadOrigin(), await showingWithoutKeys(world));
+  const body = await (await fetch(`${world.url}/.well-known/jwks.json`)).text();
+  const farEnd = await startFarEnd({ status: 200, headers: { "content-type": "application/json" }, body });
+  onTestFinished(() => farEnd.stop());
+  const madeUp = showingsOfMadeUpKeys(40);
+  await judge(farEnd.url, madeUp);
+  // Once, and once more in 10 s. Each one by itself would be 40.
+  expect(farEnd.asked.length).toBeLessThan(madeUp.length / 2);
 }
 
 test("the check in Node", () =>

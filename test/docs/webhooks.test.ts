@@ -5,6 +5,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -87,6 +88,26 @@ test("the receiver refuses what another has signed, and what is old", async () =
   const forged = endpointOf("we_1", { url }, ringOf(1), 6);
   expect(await post(verified, forged)).toEqual({ kind: "answered", status: 401 });
   expect(await post(verified, endpoint, Date.now() - 301_000)).toEqual({ kind: "answered", status: 401 });
+});
+
+test("what anybody else posts, half a body or one that tells no length, ends nothing and is not read", async () => {
+  const url = new URL(endpoint.url);
+  const begin = (header: string) => {
+    const socket = connect(Number(url.port), url.hostname);
+    socket.write(`POST / HTTP/1.1\r\nhost: ${url.host}\r\nexpect: 100-continue\r\n${header}\r\n\r\n`);
+    return socket;
+  };
+  const left = begin("content-length: 100");
+  // Its handler has begun when it is told to go on.
+  await once(left, "data");
+  left.write("half");
+  left.resetAndDestroy();
+  await once(left, "close");
+  const endless = begin("transfer-encoding: chunked");
+  let answered = "";
+  for await (const part of endless) if (/ 401 /.test((answered += part))) break;
+  expect(answered).toContain("HTTP/1.1 401 ");
+  expect(await post({ ...verified, id: "evt_3" })).toEqual({ kind: "answered", status: 204 });
 });
 
 test("the event that is shown is the one that is posted", async () => {
