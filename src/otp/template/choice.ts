@@ -20,7 +20,7 @@ export interface Addressee {
 export interface Templates {
   /**
    * The language for a phone's country and a requested BCP 47 tag, or "" for none requested. A tag falls back by whole
-   * subtags (`pt-BR` to `pt`). Asked for what it gave, it gives the same. Pure.
+   * subtags (`pt-BR` to `pt`). Where the operator's texts are registered, a language without one is none. Asked for what it gave, it gives the same. Pure.
    */
   localeFor(requested: string, region: string): string;
   templateFor(addressee: Addressee): Template;
@@ -39,12 +39,16 @@ export function createTemplates(
 ): Templates {
   /** By lower-case locale, then by country or "" and purpose or "". */
   const byLocale = new Map<string, Map<string, Template>>();
+  /** By country, the language of the first text that is registered there. */
+  const registered = new Map<string, string>();
   for (const template of [...builtInTemplates, ...own]) {
     const { country = "", purposes = new Map([["", ""]]) } = template;
     const locale = template.locale.toLowerCase();
     const texts = byLocale.get(locale) ?? new Map<string, Template>();
     byLocale.set(locale, texts);
     for (const purpose of purposes.keys()) texts.set(`${country}\n${purpose}`, template);
+    if (country !== "" && template.dltTemplateId !== undefined && !registered.has(country))
+      registered.set(country, template.locale);
   }
 
   /** A country's own text comes first: where texts are registered, no other would arrive. Then the purpose's own. */
@@ -55,18 +59,18 @@ export function createTemplates(
     return ofCountry ?? texts.get(`\n${purpose}`) ?? texts.get("\n");
   }
 
-  /** The template of a language that every purpose can fall back on. */
+  /** The template of a language that every purpose can fall back on; a registered one where texts are. */
   function plain(requested: string, region: string): Template | undefined {
     for (let tag = requested; tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
       const found = find(tag, region, "");
-      if (found !== undefined) return found;
+      if (found !== undefined && (found.dltTemplateId !== undefined || !registered.has(region))) return found;
     }
     return undefined;
   }
 
   function localeFor(requested: string, region: string): string {
     const ofCountry = ownCountries.get(region) ?? builtInCountries.get(region) ?? "";
-    return (plain(requested, region) ?? plain(ofCountry, region))?.locale ?? "en";
+    return (plain(requested, region) ?? plain(ofCountry, region))?.locale ?? registered.get(region) ?? "en";
   }
 
   return {

@@ -77,6 +77,21 @@ describe("a good file", () => {
     );
   });
 
+  test("has no text that is not registered where texts are, whatever language is asked for", () => {
+    for (const requested of ["de", "pl", "en-GB", "hi", ""])
+      expect(said(requested, "IN")).toBe("123456 is your code for Acme.");
+    expect(said("de", "GB")).toMatch(/^123456 ist Ihr/);
+    const hindi = { locale: "hi", country: "IN", text: "{code} - {brand}", dlt_template_id: "1107161234567890124" };
+    const { templates } = parse({ texts: [hindi] });
+    for (const requested of ["de", "en", ""]) expect(templates.localeFor(requested, "IN")).toBe("hi");
+    const both = parse({ texts: [...file.texts, hindi] });
+    expect(["hi", "de", "en"].map((requested) => both.templates.localeFor(requested, "IN"))).toEqual([
+      "hi",
+      "en",
+      "en",
+    ]);
+  });
+
   test("may be empty, and may begin with a byte order mark", () => {
     expect(parse({})).toMatchObject({ faults: [], warnings: [] });
     expect(parseTemplates('\uFEFF{"texts":[]}', "Acme")).toMatchObject({ faults: [], warnings: [] });
