@@ -62,7 +62,7 @@ const actsMax = 2;
 /** The pause before the next poll where every endpoint with due events has all its POSTs under way. */
 const idlePollMs = 1_000;
 const releaseGraceMs = 1_000;
-/** How often long backlogs are cut, and by how many rows in one act: of one endpoint, since SQLite has everybody wait for it. */
+/** How often long backlogs are cut, and by how many rows in one act. */
 const trimEveryMs = 15_000;
 const trimRowsMax = 2_000;
 
@@ -163,16 +163,18 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   };
 }
 
-/** Cuts long backlogs. */
+/** Cuts long backlogs, each in acts of its own: SQLite has everybody wait for one. */
 async function trim(
-  { store, onDropped }: EventWorkerOptions,
+  { store: { events }, onDropped }: EventWorkerOptions,
   acts: BulkheadPolicy,
   isStopping: () => boolean,
 ): Promise<void> {
-  for (let dropped = Number.POSITIVE_INFINITY; dropped > 0 && !isStopping();) {
-    const { all, live } = await acts.execute(() => store.events.trimEvents(backlogMax, trimRowsMax));
-    if (live > 0) onDropped(live);
-    dropped = all;
+  for (const id of await acts.execute(() => events.longBacklogs(backlogMax))) {
+    for (let dropped = trimRowsMax; dropped === trimRowsMax && !isStopping();) {
+      const { all, live } = await acts.execute(() => events.trimEvents(id, backlogMax, trimRowsMax));
+      if (live > 0) onDropped(live);
+      dropped = all;
+    }
   }
 }
 

@@ -75,11 +75,17 @@ export interface Events {
   nextEventDue(): Promise<Instant | undefined>;
   /** How many events wait, for whatever endpoint, those in a worker's hand included; at most `max`. */
   countEvents(max: number): Promise<number>;
+  /** The ids of endpoints for which more than `backlogMax` events wait. */
+  longBacklogs(backlogMax: number): Promise<string[]>;
   /**
-   * Drops up to `rowsMax` events of the endpoint for which most wait, if these are more than `backlogMax`: those of test keys
-   * first, and then the oldest. Tells how many, and how many of them were of live keys.
+   * Drops up to `rowsMax` of the events beyond `backlogMax` that wait for an endpoint: those of test keys first, and then the
+   * oldest. Tells how many, and how many of them were of live keys.
    */
-  trimEvents(backlogMax: number, rowsMax: number): Promise<{ readonly all: number; readonly live: number }>;
+  trimEvents(
+    endpointId: string,
+    backlogMax: number,
+    rowsMax: number,
+  ): Promise<{ readonly all: number; readonly live: number }>;
 }
 
 export interface EventStore extends Endpoints, Events {}

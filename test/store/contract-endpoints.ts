@@ -250,9 +250,13 @@ export function endpointCases(withStore: WithStore): void {
         const { store } = fixture;
         await backlog(fixture, 6, endpointOf("we_1"));
         await backlog(fixture, 3, endpointOf("we_2"));
-        expect(await store.events.trimEvents(9, 100)).toEqual({ all: 0, live: 0 });
-        expect(await store.events.trimEvents(4, 3)).toEqual({ all: 3, live: 3 });
-        expect(await store.events.trimEvents(4, 100)).toEqual({ all: 2, live: 2 });
+        expect([await store.events.longBacklogs(9), await store.events.longBacklogs(4)]).toEqual([[], ["we_1"]]);
+        expect(await store.events.trimEvents("we_1", 20, 100)).toEqual({ all: 0, live: 0 });
+        expect(await store.events.trimEvents("we_1", 4, 3)).toEqual({ all: 3, live: 3 });
+        // Two who cut it at the same moment cut it once.
+        const trims = [1, 2].map(() => store.events.trimEvents("we_1", 4, 100));
+        const cut = (await Promise.all(trims)).map(({ all }) => all);
+        expect(cut.toSorted((a, b) => a - b)).toEqual([0, 2]);
         expect(await waiting(store)).toEqual({ we_1: 4, we_2: 3 });
         const kept = (await claimAll(store)).filter(({ endpoint }) => endpoint.id === "we_1");
         const ages = kept.map(({ event }) => store.now() - event.createMs);
@@ -267,7 +271,7 @@ export function endpointCases(withStore: WithStore): void {
         await backlog(fixture, 4, endpointOf("we_1"));
         const acts = createActs(store, system, ringOf(1), testPolicy, true);
         for (let i = 0; i < 2; i++) await acts.send(ann, { tenant: "default+test" });
-        expect(await store.events.trimEvents(4, 100)).toEqual({ all: 2, live: 0 });
+        expect(await store.events.trimEvents("we_1", 4, 100)).toEqual({ all: 2, live: 0 });
         expect((await claimAll(store)).map(({ event }) => event.facts["test"])).toEqual(Array(4).fill(false));
       }),
     );

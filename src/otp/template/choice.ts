@@ -20,7 +20,8 @@ export interface Addressee {
 export interface Templates {
   /**
    * The language for a phone's country and a requested BCP 47 tag, or "" for none requested. A tag falls back by whole
-   * subtags (`pt-BR` to `pt`). Where the operator's texts are registered, a language without one is none. Asked for what it gave, it gives the same. Pure.
+   * subtags (`pt-BR` to `pt`). Where the operator's texts are registered, a language without one is none. Asked for what it
+   * gave, it gives the same. Pure.
    */
   localeFor(requested: string, region: string): string;
   templateFor(addressee: Addressee): Template;

@@ -40,17 +40,17 @@ const sql = {
     name: "count-events",
     text: `SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT $1) AS waiting`,
   },
-  /** Those of test keys go first, and then the oldest. */
+  longBacklogs: {
+    name: "long-backlogs",
+    text: `SELECT endpoint_id AS id FROM events GROUP BY endpoint_id HAVING count(*) > $1`,
+  },
+  /** Those of test keys go first, and then the oldest. Counted anew, since another instance may have cut it meanwhile. */
   trim: {
     name: "trim-events",
-    text: `WITH longest AS (
-        SELECT endpoint_id, count(*) AS waiting FROM events GROUP BY endpoint_id HAVING count(*) > $1
-        ORDER BY waiting DESC LIMIT 1
-      )
-      DELETE FROM events WHERE (endpoint_id, id) IN (
-        SELECT endpoint_id, id FROM events WHERE endpoint_id = (SELECT endpoint_id FROM longest)
-        ORDER BY ${isOfLiveKey}, create_ms, id DESC
-        LIMIT coalesce((SELECT CASE WHEN waiting - $1 < $2 THEN waiting - $1 ELSE $2 END FROM longest), 0)
+    text: `WITH beyond AS (SELECT count(*) - $2 AS count FROM events WHERE endpoint_id = $1)
+      DELETE FROM events WHERE endpoint_id = $1 AND id IN (
+        SELECT id FROM events WHERE endpoint_id = $1 ORDER BY ${isOfLiveKey}, create_ms, id DESC
+        LIMIT (SELECT CASE WHEN count < 0 THEN 0 WHEN count < $3 THEN count ELSE $3 END FROM beyond)
       ) RETURNING ${isOfLiveKey} AS live`,
   },
 } as const;
@@ -114,8 +114,11 @@ export function eventActs(engine: Engine): Events {
       const [row] = await engine.query<{ count: number }>(sql.count, [max]);
       return row?.count ?? 0;
     },
-    async trimEvents(backlogMax, rowsMax) {
-      const rows = await engine.write<{ live: number }>(sql.trim, [backlogMax, rowsMax]);
+    async longBacklogs(backlogMax) {
+      return (await engine.query<{ id: string }>(sql.longBacklogs, [backlogMax])).map(({ id }) => id);
+    },
+    async trimEvents(endpointId, backlogMax, rowsMax) {
+      const rows = await engine.write<{ live: number }>(sql.trim, [endpointId, backlogMax, rowsMax]);
       return { all: rows.length, live: rows.filter(({ live }) => live === 1).length };
     },
   };
