@@ -18,6 +18,8 @@ export interface Told {
   readonly resendsRemaining: number;
   /** Of a verify. */
   readonly receipt: string;
+  /** True where it repeats what was told some time ago, whose countdowns have gone on. */
+  readonly isRepeated: boolean;
 }
 
 export type Outcome = { readonly told: Told } | { readonly trouble: Trouble };
@@ -58,7 +60,8 @@ export function createClient(server: string, key: string): Client {
           signal: stop.signal,
         });
         const said: unknown = await answer.json().catch(() => undefined);
-        return answer.ok ? { told: toldOf(said) } : { trouble: troubleOf(said) };
+        if (!answer.ok) return { trouble: troubleOf(said) };
+        return { told: { ...toldOf(said), isRepeated: answer.headers.get("idempotency-replayed") === "true" } };
       } catch {
         return { trouble: { reason: undefined, silence: stop.signal.aborted ? "late" : "unreachable" } };
       } finally {
@@ -77,7 +80,7 @@ function answerOf(said: unknown): Answer {
 const textOf = (value: unknown) => (typeof value === "string" ? value : "");
 const numberOf = (value: unknown) => (typeof value === "number" && Number.isFinite(value) ? value : undefined);
 
-function toldOf(said: unknown): Told {
+function toldOf(said: unknown): Omit<Told, "isRepeated"> {
   const answer = answerOf(said);
   const reason = textOf(answer["reason"]).replace(/^REASON_/, "");
   const digits = numberOf(answer["code_length"]) ?? 6;

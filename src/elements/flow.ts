@@ -99,6 +99,7 @@ export class Flow {
     this.#field.focus();
     this.#view.announce(words.codeSent.replace("{n}", `${told.codeLength}`));
     this.#options.emit("sent", { requestId: told.requestId, codeLength: told.codeLength });
+    if (told.isRepeated) await this.refresh();
   }
 
   /** Another number is another send. */
@@ -168,7 +169,8 @@ export class Flow {
       this.#showError(code, codeError, "");
       this.#waits.start(outcome.told);
       announce(channel === "voice" ? words.calling : words.resent);
-      return this.#field.focus();
+      this.#field.focus();
+      return outcome.told.isRepeated ? this.refresh() : undefined;
     }
     const { trouble } = outcome;
     if (isDecided(trouble)) this.#lastResend = undefined;
@@ -179,7 +181,10 @@ export class Flow {
     await this.refresh();
   }
 
-  /** Reads the request's state: after a refused resend, after a reload, and when the web page is visible again. */
+  /**
+   * Reads the request's state: after a refused resend or a repeated answer, after a reload, and when the web page is visible
+   * again.
+   */
   async refresh(): Promise<void> {
     const id = this.#requestId;
     if (id === undefined || this.#view.code.disabled || this.#isBusy) return;

@@ -2,7 +2,7 @@
  * The form in a web page of another site, in a real browser: strict about what it loads, isolated, with nothing of ours but the
  * form's file by its hash.
  */
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
@@ -294,6 +294,25 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await page.locator("#code").press("Enter");
     await expectProven();
     expect((await told()).at(-1)?.detail["receipt"]).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);
+  });
+
+  test("a send that is answered at the second try shows the time that its code still has", async () => {
+    const phone = newPhone();
+    const lost = async (route: Route) => {
+      const response = await route.fetch();
+      expect(response.status()).toBe(200);
+      const json = { code: "unavailable", reason: "STORE_UNAVAILABLE", message: "lost" };
+      await route.fulfill({ response, status: 503, json });
+    };
+    await page.route("**/v1/otp/send", lost, { times: 1 });
+    await page.locator("#phone").fill(phone);
+    await page.locator("#phone").press("Enter");
+    await expectError("phone", /./);
+    world.system.advance(180_000);
+    await page.locator("#phone").press("Enter");
+    await page.locator("#waits", { hasText: /Expires in (7:00|6:\d\d)/ }).waitFor();
+    await page.keyboard.type(codeOf(phone));
+    await expectProven();
   });
 
   test("the page has its own words, looks and end", async () => {
