@@ -122,7 +122,7 @@ test.skipIf(lacks("reports by hand", "curl", "openssl"))(
   async ({ onTestFinished }) => {
     const folder = temporaryFolder();
     const program = blockOf("gateway.mjs").replace(
-      ".listen(8090)",
+      '.listen(8090, "127.0.0.1")',
       ".listen(0, function () { console.log(this.address().port) })",
     );
     writeFileSync(join(folder, "gateway.mjs"), program);

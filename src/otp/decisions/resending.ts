@@ -51,7 +51,7 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const guarded = askGuard(view, judgeResend, policy);
+  const guarded = askGuard(view, judgeResend, policy, limited);
   if (!guarded.admitted) return guarded.decided;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
 

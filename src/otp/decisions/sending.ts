@@ -98,7 +98,7 @@ export function decideSend(
   const { now, phone } = view;
   if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
 
-  const guarded = askGuard(view, judgeSend, policy);
+  const guarded = askGuard(view, judgeSend, policy, limited);
   if (!guarded.admitted) return guarded.decided;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)

@@ -243,11 +243,15 @@ export type Guarded =
   /** Only the refusal is counted. */
   | { readonly admitted: false; readonly decided: Decided<Refused> };
 
-/** Asks the guard by `judge` about a send or a resend; not about one to a number that the operator allows. Pure. */
+/**
+ * Asks the guard by `judge` about a send or a resend; not about one to a number that the operator allows. What `limited` would
+ * have refused all the same is not counted as refused by the guard. Pure.
+ */
 export function askGuard(
   { now, prefix, verdict }: CallView,
   judge: (record: PrefixRecord, now: Instant, mode: GuardMode) => Judgment,
   { fraudGuard: mode }: Policy,
+  limited?: Refusal,
 ): Guarded {
   if (prefix === undefined || verdict === "allow") return { admitted: true, tally: "none", writes: {} };
   const judgment = judge(prefix, now, mode);
@@ -259,7 +263,7 @@ export function askGuard(
     judgment.kind === "blocked"
       ? refused("DESTINATION_BLOCKED", { field: "phone" })
       : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs, message: ofPrefix });
-  return { admitted: false, decided: { writes, result } };
+  return { admitted: false, decided: limited === undefined ? { writes, result } : nothing(result) };
 }
 
 const ofPrefix = "Too many messages to numbers that begin as this phone's does, and too few of them verified.";

@@ -170,6 +170,29 @@ describe("in the order of refusals", () => {
     expect([reasonOf(resend(undefined)), reasonOf(resend("allow"))]).toEqual(["DESTINATION_BLOCKED", "no refusal"]);
   });
 
+  test("what its address's limit would have refused is not counted as refused by the pumping guard", () => {
+    const terms = { claim: undefined, policy: { ...policy, fraudGuard: "enforce" as const } };
+    const prefix = { ...newPrefix, phase: "tripped" as const, untilMs: testEpochMs + 3_600_000 };
+    const limited = { reason: "IP_RATE_LIMITED", retryAfterMs: 1_000 } as const;
+    const due = {
+      now: testEpochMs + 30 * secondMs,
+      verification: verificationOf({ tally: "block" }),
+      phone: freshPhone,
+    };
+    const both = (more: Partial<typeof terms & { limited: typeof limited }>) => [
+      decideSend({ now: testEpochMs, phone: freshPhone, prefix }, ok(sendFacts), { ...terms, ...more }),
+      decideResend({ ...due, prefix }, sameChannel, { ...terms, ...more }),
+    ];
+    expect(both({}).map((each) => [reasonOf(each), each.writes.prefix?.record.refused])).toEqual([
+      ["DESTINATION_BLOCKED", 1],
+      ["DESTINATION_BLOCKED", 1],
+    ]);
+    expect(both({ limited }).map((each) => [reasonOf(each), each.writes])).toEqual([
+      ["DESTINATION_BLOCKED", {}],
+      ["DESTINATION_BLOCKED", {}],
+    ]);
+  });
+
   test("a repeat of a send is answered as it was, also when its number was blocked since", () => {
     const recorded = verificationOf();
     const decided = decideSend({ ...blockedView, record, recorded }, ok(sendFacts), { claim, policy });
