@@ -3,7 +3,6 @@
  * least once: after a crash between the POST and the record, the event is posted again with the same id once its lease
  * ends.
  */
-import { bulkhead, type BulkheadPolicy } from "cockatiel";
 import {
   afterTry,
   backlogMax,
@@ -54,11 +53,6 @@ export const postsPerEndpointMax = 16;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
 const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };
-/**
- * Acts in the store at once. On PostgreSQL each has one of the connections that calls need, and holds it while it waits for its
- * endpoint's row, which all tries of an endpoint write.
- */
-const actsMax = 2;
 /** The pause before the next poll where every endpoint with due events has all its POSTs under way. */
 const idlePollMs = 1_000;
 const releaseGraceMs = 1_000;
@@ -97,24 +91,26 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   /** POSTs under way, by endpoint. */
   const busy = new Map<string, number>();
   let posts = 0;
-  const acts = bulkhead(actsMax, Number.POSITIVE_INFINITY);
-  const cutShort: EventJob[] = [];
   const poller = createPoller({
     system,
     now: () => store.now(),
-    nextDue: () => acts.execute(() => store.events.nextEventDue()),
+    nextDue: () => store.events.nextEventDue(),
     hasRoom: () => posts < postsMax,
     claim,
     nextPollMs: () => idlePollMs,
     onFault,
   });
-  const trimmer = recurring(system, trimEveryMs, (isStopping) => trim(options, acts, isStopping), onFault);
+  const trimmer = recurring(system, trimEveryMs, (isStopping) => trim(options, isStopping), onFault);
 
   async function claim(): Promise<void> {
     // One with a place left may get all of them: it then has at most twice its share in hand.
     const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
-    const events = { max: postsMax - posts, perEndpointMax: postsPerEndpointMax, busy: full };
-    const jobs = await acts.execute(() => store.events.claimEvents(events));
+    const jobs = await store.events.claimEvents({
+      max: postsMax - posts,
+      perEndpointMax: postsPerEndpointMax,
+      busy: full,
+    });
+    if (poller.isStopping) return store.events.releaseEvents(jobs);
     for (const job of jobs) poller.begin(deliver(job));
   }
 
@@ -126,8 +122,8 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (poller.isStopping && posted.kind === "unanswered") await giveBack(job);
-      else await acts.execute(() => recordTry(options, job, posted));
+      if (poller.isStopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
+      else await recordTry(options, job, posted);
     } finally {
       posts -= 1;
       const left = (busy.get(endpoint.id) ?? 1) - 1;
@@ -135,15 +131,6 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       else busy.set(endpoint.id, left);
       poller.pollIn(0);
     }
-  }
-
-  /** A stop cuts many short at once: all that wait for their turn are given back in one act. */
-  async function giveBack(job: EventJob): Promise<void> {
-    cutShort.push(job);
-    await acts.execute(async () => {
-      const jobs = cutShort.splice(0);
-      if (jobs.length > 0) await store.events.releaseEvents(jobs);
-    });
   }
 
   return {
@@ -164,14 +151,10 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
 }
 
 /** Cuts long backlogs, each in acts of its own: SQLite has everybody wait for one. */
-async function trim(
-  { store: { events }, onDropped }: EventWorkerOptions,
-  acts: BulkheadPolicy,
-  isStopping: () => boolean,
-): Promise<void> {
-  for (const id of await acts.execute(() => events.longBacklogs(backlogMax))) {
+async function trim({ store: { events }, onDropped }: EventWorkerOptions, isStopping: () => boolean): Promise<void> {
+  for (const id of await events.longBacklogs(backlogMax)) {
     for (let dropped = trimRowsMax; dropped === trimRowsMax && !isStopping();) {
-      const { all, live } = await acts.execute(() => events.trimEvents(id, backlogMax, trimRowsMax));
+      const { all, live } = await events.trimEvents(id, backlogMax, trimRowsMax);
       if (live > 0) onDropped(live);
       dropped = all;
     }

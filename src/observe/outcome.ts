@@ -6,8 +6,8 @@ import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 
 /**
  * `failed` is our fault; `refused` was to be expected of what was asked; `canceled` is nobody's fault: the client left
- * before there was an answer. What anybody can have happen, without a key or with a page's, is expected. `free` is a success
- * of which anybody can have any number, which would hide failures among them.
+ * before there was an answer. What anybody can have happen, without a key or with a page's, is expected. `free` is a call of
+ * which anybody can have any number: its successes would hide failures of others.
  */
 export const callOutcomes = ["ok", "free", "refused", "failed", "canceled"] as const;
 export type CallOutcome = (typeof callOutcomes)[number];
@@ -37,23 +37,23 @@ export function callOutcomeOf(call: FinishedCall): CallOutcome {
   // Anybody's crowd can fill the room for pages' calls.
   if (isByAnybody(call) && reached === false && refusal.reason === "STORE_UNAVAILABLE") return "refused";
   if (isCanceled === true) return "canceled";
-  return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";
+  if (refusal.isOurFault !== true && !isOurs(refusal.reason)) return "refused";
+  return isFree(call) ? "free" : "failed";
 }
 
 /**
- * How long we took for a call, in ms, of how long it lasted; undefined where anybody could have made that what he likes: by
- * answers that cost nothing he would hide how slow we are. Pure.
+ * How long we took for a call, in ms, of how long it lasted; undefined of those that anybody can have and that are neither
+ * ok nor failed: by answers that cost nothing he would hide how slow we are. Pure.
  */
 export function ownMsOf(call: FinishedCall, durationMs: number): number | undefined {
-  const isCheap = call.refusal === undefined ? isFree(call) : call.reached !== true || isAnybodysToBreakOff(call);
-  if (isByAnybody(call) && isCheap) return undefined;
+  if (isByAnybody(call) && !/^(ok|failed)$/.test(callOutcomeOf(call))) return undefined;
   return durationMs - (call.bodyMs ?? 0);
 }
 
-/** Whether this success costs somebody with a page's key no limit that is worth anything. Pure. */
+/** Whether somebody with a page's key can have any number of such calls succeed. */
 function isFree({ caller, isReplayed, rpc }: FinishedCall): boolean {
   if (caller === undefined || !isPublishable(caller.kind)) return false;
-  return isTest(caller.kind) || isReplayed === true || rpc === "GetOtp";
+  return isTest(caller.kind) || isReplayed === true || rpc === "GetOtp" || rpc === "CancelOtp";
 }
 
 /** Whether a call was broken off by its client, and anybody could have done that. Pure. */

@@ -115,7 +115,7 @@ export function createTracing(service: string, optIn = ""): Tracing {
         // As each of them spells it. Connect has a code for errors alone.
         const status = isGrpc ? codeOfRefusal(refusal) : codeOfRefusal(refusal).toLowerCase();
         span.setAttributes({ "rpc.response.status_code": status, "otp.reason": refusal.reason });
-        if (callOutcomeOf(call) !== "failed") return;
+        if (!["failed", "free"].includes(callOutcomeOf(call))) return;
         span.setAttribute("error.type", status);
         span.setStatus({ code: SpanStatusCode.ERROR, message: refusal.reason });
       });

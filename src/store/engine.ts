@@ -34,6 +34,11 @@ export interface Engine {
   /** Runs an act in steps (statement.ts), as a transaction. It may be run again from its start. Rejects as `perform` does. */
   transact<T>(steps: () => Steps<T>): Promise<T>;
 
+  /**
+   * Runs one of acts of which hundreds come at once and whose callers can wait. They have to leave to calls what those need.
+   */
+  inTurn<T>(act: () => Promise<T>): Promise<T>;
+
   /** Runs a write of one statement by itself, and gives its rows. Rejects as `perform` does. */
   write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 

@@ -57,7 +57,7 @@ test("what anybody breaks off is neither our fault nor that of callers who leave
   }
 });
 
-test("a success of which anybody can have any number hides no failure, and no slow call", () => {
+test("calls of which anybody can have any number hide no failure, and no slow call", () => {
   const of = (kind: KeyKind, call: Partial<FinishedCall> = {}) => {
     const done = { rpc: "SendOtp", reached: true, caller: { kind }, ...call };
     return [callOutcomeOf(done), ownMsOf(done, 5)];
@@ -73,7 +73,13 @@ test("a success of which anybody can have any number hides no failure, and no sl
     counts,
   ]);
   expect([of("pubtest"), of("pub", { isReplayed: true }), of("pub", { rpc: "GetOtp" })]).toEqual([free, free, free]);
+  expect(of("pub", { rpc: "CancelOtp" })).toEqual(free);
   for (const call of [{ isReplayed: true }, { rpc: "GetOtp" }]) expect(of("live", call)).toEqual(counts);
+  // Those that fail count on neither side either, and what is refused has nothing of how long calls take.
+  const away = { refusal: { reason: "STORE_UNAVAILABLE" } } as const;
+  const absent = { refusal: { reason: "REQUEST_NOT_FOUND" } } as const;
+  const rows = [of("pub", { rpc: "GetOtp", ...away }), of("pub", away), of("pub", absent), of("live", absent)];
+  expect(rows).toEqual([free, ["failed", 5], ["refused", undefined], ["refused", 5]]);
 });
 
 test("repeats, test sends and looks of a page are told apart from calls that count", async () => {

@@ -10,7 +10,7 @@ import type { Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { ringOf } from "./acts.ts";
-import { added, endpointOf } from "./endpoints.ts";
+import { added, claimAll, endpointOf, recordedAsTaken } from "./endpoints.ts";
 
 const system = createManualSystem();
 let folder: string;
@@ -96,4 +96,16 @@ test("backlogs that grow faster than a batch are cut back whole, each in acts of
   const queues = await store.events.listEndpoints();
   expect(queues.map(({ waiting }) => waiting)).toEqual([backlogMax, backlogMax]);
   expect([batches, dropped]).toEqual([[2_000, 2_000, 500, 10], 4_510]);
+});
+
+test("the tries of many events that end together are one commit", async () => {
+  const batches: number[] = [];
+  const meter = { begin: () => 0, end: ({ acts }: { acts: number }) => void batches.push(acts) };
+  await store.close();
+  store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true, meter });
+  for (const id of ["we_away", "we_well"]) put(id, 16, 1_000);
+  const jobs = await claimAll(store);
+  batches.splice(0);
+  await recordedAsTaken(store, jobs);
+  expect(batches).toEqual([32]);
 });

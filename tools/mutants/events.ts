@@ -147,9 +147,9 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "each try's end has a connection",
     breaks: "calls have no connection to PostgreSQL while the tries of one endpoint wait for its row",
-    place: "src/delivery/event-worker.ts#deliver",
-    text: `await acts.execute(() => recordTry(options, job, posted));`,
-    replacement: `await recordTry(options, job, posted);`,
+    place: "src/store/postgres/engine.ts#PostgresEngine.inTurn",
+    text: `this.#turns.execute(act)`,
+    replacement: `act()`,
     suites: ["test/postgres/event-worker.test.ts"],
   },
   {

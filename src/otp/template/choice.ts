@@ -40,16 +40,16 @@ export function createTemplates(
 ): Templates {
   /** By lower-case locale, then by country or "" and purpose or "". */
   const byLocale = new Map<string, Map<string, Template>>();
-  /** By country, the language of the first text that is registered there. */
-  const registered = new Map<string, string>();
+  /** By country, the languages that have a text that is registered there. */
+  const registered = new Map<string, Set<string>>();
   for (const template of [...builtInTemplates, ...own]) {
     const { country = "", purposes = new Map([["", ""]]) } = template;
     const locale = template.locale.toLowerCase();
     const texts = byLocale.get(locale) ?? new Map<string, Template>();
     byLocale.set(locale, texts);
     for (const purpose of purposes.keys()) texts.set(`${country}\n${purpose}`, template);
-    if (country !== "" && template.dltTemplateId !== undefined && !registered.has(country))
-      registered.set(country, template.locale);
+    if (country !== "" && template.dltTemplateId !== undefined)
+      registered.set(country, (registered.get(country) ?? new Set()).add(template.locale));
   }
 
   /** A country's own text comes first: where texts are registered, no other would arrive. Then the purpose's own. */
@@ -60,18 +60,22 @@ export function createTemplates(
     return ofCountry ?? texts.get(`\n${purpose}`) ?? texts.get("\n");
   }
 
-  /** The template of a language that every purpose can fall back on; a registered one where texts are. */
+  /** The template of a language that every purpose can fall back on; where texts are registered, of one that has such a text. */
   function plain(requested: string, region: string): Template | undefined {
     for (let tag = requested; tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
       const found = find(tag, region, "");
-      if (found !== undefined && (found.dltTemplateId !== undefined || !registered.has(region))) return found;
+      if (found !== undefined && (registered.get(region)?.has(found.locale) ?? true)) return found;
     }
     return undefined;
   }
 
   function localeFor(requested: string, region: string): string {
     const ofCountry = ownCountries.get(region) ?? builtInCountries.get(region) ?? "";
-    return (plain(requested, region) ?? plain(ofCountry, region))?.locale ?? registered.get(region) ?? "en";
+    return (
+      (plain(requested, region) ?? plain(ofCountry, region))?.locale ??
+      registered.get(region)?.values().next().value ??
+      "en"
+    );
   }
 
   return {

@@ -6,7 +6,7 @@ import { withNote } from "../../otp/verification/verification.ts";
 import type { Engine } from "../engine.ts";
 import type { Events } from "../events.ts";
 import { endpointColumns, toEndpoint, toEventJob, type EndpointRow, type EventRow } from "../rows/event.ts";
-import { changeVerification, list, query, queryEach, send } from "../statement.ts";
+import { changeVerification, list, query, queryEach, send, type Steps } from "../statement.ts";
 import { lockEndpoint, putEndpoint } from "./endpoints.ts";
 import { lockTenants, revise } from "./tenants.ts";
 
@@ -56,9 +56,10 @@ const sql = {
 } as const;
 
 export function eventActs(engine: Engine): Events {
+  const transact = <T>(steps: () => Steps<T>) => engine.inTurn(() => engine.transact(steps));
   return {
     claimEvents: ({ max, perEndpointMax, busy }) =>
-      engine.transact(function* () {
+      transact(function* () {
         const now = engine.now();
         const values = [now, perEndpointMax, JSON.stringify(busy), max];
         const due = yield* query<EventRow>(engine.dueEvents, values);
@@ -82,7 +83,7 @@ export function eventActs(engine: Engine): Events {
         return jobs;
       }),
     recordTry: ({ event, endpoint: { id }, dueMs }, decide) =>
-      engine.transact(function* () {
+      transact(function* () {
         const claimed = yield* query(sql.claimed, [id, event.id, dueMs]);
         const endpoint = claimed.length === 0 ? undefined : yield* lockEndpoint(id);
         if (endpoint === undefined) return undefined;
@@ -102,12 +103,12 @@ export function eventActs(engine: Engine): Events {
         return next;
       }),
     releaseEvents: (jobs) =>
-      engine.transact(() => {
+      transact(() => {
         const now = engine.now();
         return send(sql.release, ...jobs.map(({ endpoint, event, dueMs }) => [endpoint.id, event.id, dueMs, now]));
       }),
     async nextEventDue() {
-      const [row] = await engine.query<{ due: number | null }>(sql.nextDue, []);
+      const [row] = await engine.inTurn(() => engine.query<{ due: number | null }>(sql.nextDue, []));
       return row?.due ?? undefined;
     },
     async countEvents(max) {

@@ -2,6 +2,7 @@
  * PostgreSQL as the store's database, for any number of instances. How a batch of acts locks, loads and writes is in
  * batches.ts.
  */
+import { bulkhead } from "cockatiel";
 import type { Slot } from "../../otp/verification/idempotency.ts";
 import type { Destination } from "../../otp/verification/destination.ts";
 import type { PrefixRecord } from "../../otp/limits/pumping-guard.ts";
@@ -41,6 +42,8 @@ export interface PostgresEngineParts {
 
 /** An overload gives back hundreds of messages a second; who hears of one looks until nothing is left. */
 const announceEveryMs = 100;
+/** Of acts in turn. Each has one of the connections that calls need, and holds it while it waits for a row that others write. */
+const turnsMax = 2;
 const pingSlot: Slot = { digest: Buffer.alloc(16), names: [] };
 
 export class PostgresEngine implements Engine {
@@ -68,6 +71,7 @@ export class PostgresEngine implements Engine {
   #isClosed = false;
 
   readonly #longReads: LongReads;
+  readonly #turns = bulkhead(turnsMax, Number.POSITIVE_INFINITY);
 
   constructor({ connections, clock, ownName, watch, batches, longReads, watchers = {} }: PostgresEngineParts) {
     this.#longReads = longReads;
@@ -87,6 +91,10 @@ export class PostgresEngine implements Engine {
 
   transact<T>(steps: () => Steps<T>): Promise<T> {
     return this.#connections.transact((transaction) => runSteps(transaction, steps()));
+  }
+
+  inTurn<T>(act: () => Promise<T>): Promise<T> {
+    return this.#turns.execute(act);
   }
 
   write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {

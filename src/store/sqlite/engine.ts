@@ -94,6 +94,11 @@ export class SqliteEngine implements Engine {
     });
   }
 
+  /** Those that come together share a commit: none has to wait for another. */
+  inTurn<T>(act: () => Promise<T>): Promise<T> {
+    return act();
+  }
+
   write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     return this.perform({ run: () => this.#shared.run(statement, values) as Row[] });
   }

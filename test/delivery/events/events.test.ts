@@ -162,6 +162,25 @@ describe("an event", () => {
     expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
   });
 
+  test("claimed when a stop has begun is given back, and not posted", async () => {
+    await shop.add(consumer.httpsUrl);
+    await shop.acts.send(ann);
+    const [claimed, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { events } = shop.store;
+    const claimEvents: typeof events.claimEvents = async (claim) => {
+      const jobs = await events.claimEvents(claim);
+      claimed.resolve();
+      await goOn.promise;
+      return jobs;
+    };
+    const worker = shop.work(anywhere, { events: { ...events, claimEvents }, now: () => shop.store.now() });
+    await claimed.promise;
+    const stopped = worker.stop(10_000);
+    goOn.resolve();
+    await stopped;
+    expect([consumer.posted, await events.nextEventDue()]).toEqual([[], shop.system.now()]);
+  });
+
   test("under way at a stop is given back, and counts as no try", async () => {
     const { id } = await shop.add(consumer.httpsUrl);
     await consumer.script("hang");

@@ -90,6 +90,11 @@ describe("a good file", () => {
       "en",
       "en",
     ]);
+    // A text for a purpose makes its language one of those.
+    const login = { ...hindi, text: "{code} {brand}: {purpose}", purposes: { login: "लॉग इन" } };
+    const general = { locale: "hi", text: "{code} {brand}" };
+    const some = parse({ texts: [...file.texts, login, general] });
+    expect(["hi", "de", ""].map((requested) => some.templates.localeFor(requested, "IN"))).toEqual(["hi", "en", "en"]);
   });
 
   test("may be empty, and may begin with a byte order mark", () => {
