@@ -91,6 +91,7 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   /** POSTs under way, by endpoint. */
   const busy = new Map<string, number>();
   let posts = 0;
+  const cutShort: EventJob[] = [];
   const poller = createPoller({
     system,
     now: () => store.now(),
@@ -122,7 +123,7 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (poller.isStopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
+      if (poller.isStopping && posted.kind === "unanswered") await giveBack(job);
       else await recordTry(options, job, posted);
     } finally {
       posts -= 1;
@@ -131,6 +132,14 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       else busy.set(endpoint.id, left);
       poller.pollIn(0);
     }
+  }
+
+  /** All that a stop cuts short at the same moment are given back together. */
+  async function giveBack(job: EventJob): Promise<void> {
+    cutShort.push(job);
+    await Promise.resolve();
+    const jobs = cutShort.splice(0);
+    if (jobs.length > 0) await store.events.releaseEvents(jobs);
   }
 
   return {

@@ -136,7 +136,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics, "call" | "turnedAway"> {
   const calls = counters(registry, {
     name: "otp_calls_total",
-    help: "Calls answered, by RPC and by what they came to: ok, free (a success of a page that cost nothing), refused (as is to be expected of what was asked), failed (our fault) or canceled (the client left).",
+    help: "Calls answered, by RPC and by what they came to: ok, free (one of which a page can have any number), refused (as is to be expected of what was asked), failed (our fault) or canceled (the client left).",
     labels: ["rpc", "outcome"],
   });
   const callSeconds = histograms(registry, {

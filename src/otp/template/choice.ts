@@ -20,10 +20,10 @@ export interface Addressee {
 export interface Templates {
   /**
    * The language for a phone's country and a requested BCP 47 tag, or "" for none requested. A tag falls back by whole
-   * subtags (`pt-BR` to `pt`). Where the operator's texts are registered, a language without one is none. Asked for what it
-   * gave, it gives the same. Pure.
+   * subtags (`pt-BR` to `pt`). Asked for what it gave, it gives the same. Pure.
    */
   localeFor(requested: string, region: string): string;
+  /** The text of an SMS. Where the operator has registered ones, it is in a language that has one. Pure. */
   templateFor(addressee: Addressee): Template;
 }
 
@@ -40,7 +40,7 @@ export function createTemplates(
 ): Templates {
   /** By lower-case locale, then by country or "" and purpose or "". */
   const byLocale = new Map<string, Map<string, Template>>();
-  /** By country, the languages that have a text that is registered there. */
+  /** By country, the lower-case locales that have a text that is registered there: no other would arrive. */
   const registered = new Map<string, Set<string>>();
   for (const template of [...builtInTemplates, ...own]) {
     const { country = "", purposes = new Map([["", ""]]) } = template;
@@ -49,7 +49,7 @@ export function createTemplates(
     byLocale.set(locale, texts);
     for (const purpose of purposes.keys()) texts.set(`${country}\n${purpose}`, template);
     if (country !== "" && template.dltTemplateId !== undefined)
-      registered.set(country, (registered.get(country) ?? new Set()).add(template.locale));
+      registered.set(country, (registered.get(country) ?? new Set()).add(locale));
   }
 
   /** A country's own text comes first: where texts are registered, no other would arrive. Then the purpose's own. */
@@ -60,29 +60,30 @@ export function createTemplates(
     return ofCountry ?? texts.get(`\n${purpose}`) ?? texts.get("\n");
   }
 
-  /** The template of a language that every purpose can fall back on; where texts are registered, of one that has such a text. */
-  function plain(requested: string, region: string): Template | undefined {
+  /** The template of a language that every purpose can fall back on, where its language is among these. */
+  function plain(requested: string, region: string, among?: ReadonlySet<string>): Template | undefined {
     for (let tag = requested; tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
       const found = find(tag, region, "");
-      if (found !== undefined && (registered.get(region)?.has(found.locale) ?? true)) return found;
+      if (found !== undefined && among?.has(found.locale.toLowerCase()) !== false) return found;
     }
     return undefined;
   }
 
-  function localeFor(requested: string, region: string): string {
+  function languageOf(requested: string, region: string, among?: ReadonlySet<string>): string | undefined {
     const ofCountry = ownCountries.get(region) ?? builtInCountries.get(region) ?? "";
-    return (
-      (plain(requested, region) ?? plain(ofCountry, region))?.locale ??
-      registered.get(region)?.values().next().value ??
-      "en"
-    );
+    return (plain(requested, region, among) ?? plain(ofCountry, region, among))?.locale;
   }
+
+  const localeFor = (requested: string, region: string) => languageOf(requested, region) ?? "en";
 
   return {
     localeFor,
     templateFor({ locale, region, purpose }) {
+      const arriving = registered.get(region);
+      const [first] = arriving ?? [];
+      const language = arriving && (languageOf(locale, region, arriving) ?? first);
       // Chosen again, in case the operator has taken the language out since.
-      const template = find(localeFor(locale, region), region, purpose);
+      const template = find(language ?? localeFor(locale, region), region, purpose);
       if (template === undefined) throw new Error("English has a text");
       return template;
     },

@@ -8,6 +8,7 @@ import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { postsPerEndpointMax } from "../../../src/delivery/event-worker.ts";
 import { retryWaitsMs } from "../../../src/otp/operators/endpoint.ts";
+import type { E164 } from "../../../src/otp/phone-number.ts";
 import { isPublic } from "../../../src/delivery/public-address.ts";
 import type { Address, PostOptions } from "../../../src/delivery/post.ts";
 import { rotateSecret } from "../../../src/service/operators/endpoints.ts";
@@ -183,11 +184,20 @@ describe("an event", () => {
 
   test("under way at a stop is given back, and counts as no try", async () => {
     const { id } = await shop.add(consumer.httpsUrl);
-    await consumer.script("hang");
+    await consumer.script("hang", "hang");
     await shop.acts.send(ann);
-    const worker = shop.work(anywhere);
-    await consumer.count(1);
+    await shop.acts.send("+31612345679" as E164);
+    const released: number[] = [];
+    const { events } = shop.store;
+    const releaseEvents: typeof events.releaseEvents = (jobs) => {
+      released.push(jobs.length);
+      return events.releaseEvents(jobs);
+    };
+    const worker = shop.work(anywhere, { events: { ...events, releaseEvents }, now: () => shop.store.now() });
+    await consumer.count(2);
     await worker.stop(10);
+    // At 256 of them, one by one would take longer than a stop may.
+    expect(released).toEqual([2]);
     expect(await shop.store.events.nextEventDue()).toBe(shop.system.now());
     expect(await shop.store.events.findEndpoint(id)).toMatchObject({ failingSinceMs: null });
     const [job] = await shop.store.events.claimEvents({ max: 1, perEndpointMax: 1, busy: [] });

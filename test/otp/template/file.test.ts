@@ -81,20 +81,20 @@ describe("a good file", () => {
     for (const requested of ["de", "pl", "en-GB", "hi", ""])
       expect(said(requested, "IN")).toBe("123456 is your code for Acme.");
     expect(said("de", "GB")).toMatch(/^123456 ist Ihr/);
-    const hindi = { locale: "hi", country: "IN", text: "{code} - {brand}", dlt_template_id: "1107161234567890124" };
-    const { templates } = parse({ texts: [hindi] });
-    for (const requested of ["de", "en", ""]) expect(templates.localeFor(requested, "IN")).toBe("hi");
-    const both = parse({ texts: [...file.texts, hindi] });
-    expect(["hi", "de", "en"].map((requested) => both.templates.localeFor(requested, "IN"))).toEqual([
-      "hi",
-      "en",
-      "en",
-    ]);
+    // A call may be in any language.
+    expect(parsed.templates.localeFor("de", "IN")).toBe("de");
+    const hindi = { locale: "HI", country: "IN", text: "{code} - {brand}", dlt_template_id: "1107161234567890124" };
+    const languages = (texts: readonly object[], ...asked: string[]) => {
+      const { templates, faults } = parse({ texts });
+      expect(faults).toEqual([]);
+      return asked.map((locale) => templates.templateFor({ locale, region: "IN", purpose: "" }).locale);
+    };
+    expect(languages([hindi], "de", "en", "")).toEqual(["HI", "HI", "HI"]);
+    expect(languages([...file.texts, hindi], "hi", "de", "en")).toEqual(["HI", "en", "en"]);
     // A text for a purpose makes its language one of those.
     const login = { ...hindi, text: "{code} {brand}: {purpose}", purposes: { login: "लॉग इन" } };
     const general = { locale: "hi", text: "{code} {brand}" };
-    const some = parse({ texts: [...file.texts, login, general] });
-    expect(["hi", "de", ""].map((requested) => some.templates.localeFor(requested, "IN"))).toEqual(["hi", "en", "en"]);
+    expect(languages([...file.texts, login, general], "hi", "de", "")).toEqual(["hi", "en", "en"]);
   });
 
   test("may be empty, and may begin with a byte order mark", () => {
