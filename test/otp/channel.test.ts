@@ -14,6 +14,7 @@ import {
   entriesMax,
   withEntry,
   withNote,
+  type Log,
   type LogEntry,
 } from "../../src/otp/verification/verification.ts";
 import { objectionTo, readNumber, type E164 } from "../../src/otp/phone-number.ts";
@@ -183,6 +184,18 @@ describe("the channels that were used", () => {
     const before = Array.from({ length: entriesMax / 2 }, () => guess).reduce(withEntry, emptyLog);
     const [entry = guess] = log.entries;
     const full = Array.from({ length: 3 * entriesMax }, () => guess).reduce(withEntry, withEntry(before, entry));
+    expect(full.entries).toHaveLength(entriesMax);
+    expect(channelsUsed(verificationOf({ log: full, resends: 1 }))).toEqual(["sms", "voice"]);
+  });
+
+  test("are known though resends without end never left, before and after", () => {
+    const noted = (log: Log, outcome: Channel, copy: number) =>
+      withEntry(log, { kind: "resend", outcome, copy, provider: null, offsetMs: 1 });
+    const guess: LogEntry = { kind: "guess", outcome: "wrong", copy: 0, provider: null, offsetMs: 1 };
+    const begun = Array.from({ length: entriesMax / 2 - 1 }, () => guess).reduce(withEntry, emptyLog);
+    // One by WhatsApp never left, a call did, and then none by WhatsApp: each has the copy of the one before.
+    const spoken = noted(noted(begun, "whatsapp", 1), "voice", 1);
+    const full = Array.from({ length: 3 * entriesMax }).reduce<Log>((log) => noted(log, "whatsapp", 2), spoken);
     expect(full.entries).toHaveLength(entriesMax);
     expect(channelsUsed(verificationOf({ log: full, resends: 1 }))).toEqual(["sms", "voice"]);
   });

@@ -197,11 +197,16 @@ export interface Log {
 export const entriesMax = 32;
 export const emptyLog: Log = { entries: [], omitted: 0 };
 
+const isMessage = ({ kind }: LogEntry) => kind === "resend" || kind === "fallback";
+
 /** The log with one more entry. One that is full keeps how it began, what was owed, and what came last. Pure. */
 export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
   if (entries.length < entriesMax) return { entries: [...entries, entry], omitted };
   const half = entriesMax / 2;
-  const left = entries.findIndex((each, i) => i >= half && each.kind !== "resend" && each.kind !== "fallback");
+  // What has never left is taken back: a later message has its copy then.
+  const isTakenBack = ({ copy }: LogEntry, i: number) =>
+    [...entries.slice(i + 1), entry].some((later) => isMessage(later) && later.copy === copy);
+  const left = entries.findIndex((each, i) => i >= half && (!isMessage(each) || isTakenBack(each, i)));
   return { entries: [...entries.toSpliced(left < 0 ? half : left, 1), entry], omitted: Math.min(255, omitted + 1) };
 }
 
