@@ -7,6 +7,7 @@ import { lookup, Resolver } from "node:dns/promises";
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { bulkhead } from "cockatiel";
 import { boundAnswer } from "../http-answer.ts";
 import { isTlsFailure } from "./unreached.ts";
 
@@ -109,16 +110,32 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
+type LookUp = (host: string, options: { all: true }) => Promise<readonly Address[]>;
+
+/** The operating system's look-ups of this process for events: one at a time. */
+const systemTurns = bulkhead(1, Number.POSITIVE_INFINITY);
+
 /**
  * Finds the addresses of names by DNS, from `servers` (the machine's unless given). Only names that DNS does not know,
- * such as those in /etc/hosts, are left to the operating system. When one of its look-ups hangs, it holds one of the
- * two threads for all names of this process, and an SMS provider's name would wait behind a tenant's.
+ * such as those in /etc/hosts, are left to the operating system. Each of its look-ups holds one of the two threads for all
+ * names of this process, and an SMS provider's name would wait behind a tenant's: so there is one at a time, and one for all
+ * who ask for a name meanwhile.
  */
-export function createResolve(servers?: readonly string[]): (host: string) => Promise<readonly Address[]> {
+export function createResolve(
+  servers?: readonly string[],
+  lookUp: LookUp = lookup,
+): (host: string) => Promise<readonly Address[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
   if (servers !== undefined) resolver.setServers(servers);
+  const underWay = new Map<string, Promise<readonly Address[]>>();
+  const askSystem = (host: string) => {
+    const asked =
+      underWay.get(host) ?? systemTurns.execute(() => lookUp(host, { all: true })).finally(() => underWay.delete(host));
+    underWay.set(host, asked);
+    return asked;
+  };
   return async (host) => {
-    if (/(^|\.)localhost\.?$/.test(host)) return lookup(host, { all: true });
+    if (/(^|\.)localhost\.?$/.test(host)) return askSystem(host);
     const asked = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const found = asked.flatMap((answer, i) =>
       answer.status === "fulfilled" ? answer.value.map((address) => ({ address, family: i === 0 ? 4 : 6 })) : [],
@@ -126,7 +143,7 @@ export function createResolve(servers?: readonly string[]): (host: string) => Pr
     if (found.length > 0) return found;
     const isHanging = asked.some((answer) => answer.status === "rejected" && codeOf(answer.reason) === "ETIMEOUT");
     if (isHanging) throw new Error("the name's servers do not answer");
-    return lookup(host, { all: true });
+    return askSystem(host);
   };
 }
 

@@ -38,3 +38,30 @@ test("a name whose servers say nothing is given up, and holds up no other", asyn
   expect(ended).toEqual(Array(8).fill(JSON.stringify({ kind: "unanswered", why: "it did not answer in time" })));
   silent.close();
 });
+
+test("names that DNS does not know hold one of the system's look-ups at a time, and each name one in all", async () => {
+  const unknowing = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(unknowing, "listening");
+  unknowing.on("message", (query, from) => {
+    // An answer to it: no such name.
+    query[2] = (query[2] ?? 0) | 0x80;
+    query[3] = 0x83;
+    unknowing.send(query, from.port, from.address);
+  });
+  const asked: string[] = [];
+  let [underWay, most] = [0, 0];
+  const resolve = createResolve([`127.0.0.1:${unknowing.address().port}`], async (host) => {
+    asked.push(host);
+    most = Math.max(most, (underWay += 1));
+    await new Promise((goOn) => setTimeout(goOn, 50));
+    underWay -= 1;
+    throw new Error("no such name");
+  });
+  const hosts = ["one.example", "two.example", "three.example"];
+  const ends = await Promise.allSettled(Array.from({ length: 12 }, (_, i) => resolve(hosts[i % 3] ?? "")));
+  expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+  expect(most).toBe(1);
+  expect(asked.length).toBeLessThan(12);
+  expect(new Set(asked)).toEqual(new Set(hosts));
+  unknowing.close();
+});
