@@ -36,8 +36,16 @@ export const channelMutants: readonly Mutant[] = [
     name: "a full log forgets a resend",
     breaks: "a receipt does not tell that a code was called out",
     place: "src/otp/verification/verification.ts#withEntry",
-    text: `i >= half && each.kind !== "resend"`,
-    replacement: `i >= half && each.kind !== "end"`,
+    text: `(!isMessage(each) || isTakenBack(each, i))`,
+    replacement: `each.kind !== "end"`,
+    suites: rules,
+  },
+  {
+    name: "a full log keeps every resend",
+    breaks: "resends that never left push a call out of a receipt's channels",
+    place: "src/otp/verification/verification.ts#withEntry",
+    text: `(!isMessage(each) || isTakenBack(each, i))`,
+    replacement: `!isMessage(each)`,
     suites: rules,
   },
   {
