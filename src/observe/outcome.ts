@@ -50,7 +50,7 @@ export function ownMsOf(call: FinishedCall, durationMs: number): number | undefi
   return durationMs - (call.bodyMs ?? 0);
 }
 
-/** Whether somebody with a page's key can have any number of such calls succeed. */
+/** Whether somebody with a page's key can have any number of such calls succeed. Pure. */
 function isFree({ caller, isReplayed, rpc }: FinishedCall): boolean {
   if (caller === undefined || !isPublishable(caller.kind)) return false;
   return isTest(caller.kind) || isReplayed === true || rpc === "GetOtp" || rpc === "CancelOtp";

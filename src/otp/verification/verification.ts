@@ -118,7 +118,7 @@ export function channelsUsed(verification: Verification): readonly Channel[] {
   const { log, channel, fallback } = verification;
   const byCopy = new Map<number, Channel>([[0, channel]]);
   for (const entry of log.entries) {
-    if (entry.kind === "resend" || entry.kind === "fallback") byCopy.set(entry.copy, entry.outcome);
+    if (isMessage(entry)) byCopy.set(entry.copy, entry.outcome);
   }
   // A resend that never left is taken back, and its copy is the next one's.
   const owed = [...byCopy].filter(([copy]) => copy <= latestCopy(verification)).toSorted(([a], [b]) => a - b);
@@ -197,7 +197,10 @@ export interface Log {
 export const entriesMax = 32;
 export const emptyLog: Log = { entries: [], omitted: 0 };
 
-const isMessage = ({ kind }: LogEntry) => kind === "resend" || kind === "fallback";
+/** Whether an entry is of a message that was owed after the first. Pure. */
+function isMessage(entry: LogEntry): entry is Extract<LogEntry, { kind: "resend" | "fallback" }> {
+  return entry.kind === "resend" || entry.kind === "fallback";
+}
 
 /** The log with one more entry. One that is full keeps how it began, what was owed, and what came last. Pure. */
 export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
