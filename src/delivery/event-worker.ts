@@ -18,6 +18,7 @@ import { readPhone } from "../otp/phone-number.ts";
 import type { EventJob } from "../store/events.ts";
 import type { Store } from "../store/store.ts";
 import { recurring, type System } from "../system.ts";
+import { createTally, lastShare, shares, type Share } from "./event-shares.ts";
 import { createPoller } from "./poller.ts";
 import type { Post, Posted } from "./post.ts";
 import { signatureHeaders } from "./signature.ts";
@@ -44,12 +45,6 @@ export interface EventWorker {
   stop(graceMs: number): Promise<void>;
 }
 
-/**
- * POSTs at once, and of those to one endpoint: one that does not answer must not hold up the others. An endpoint that
- * answers within 100 ms takes 160 events a second so.
- */
-const postsMax = 256;
-export const postsPerEndpointMax = 16;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
 const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };
@@ -88,15 +83,13 @@ export function outcomeOfTry(posted: Posted): TryOutcome {
 
 export function createEventWorker(options: EventWorkerOptions): EventWorker {
   const { store, system, onFault } = options;
-  /** POSTs under way, by endpoint. */
-  const busy = new Map<string, number>();
-  let posts = 0;
+  const tally = createTally();
   const cutShort: EventJob[] = [];
   const poller = createPoller({
     system,
     now: () => store.now(),
     nextDue: () => store.events.nextEventDue(),
-    hasRoom: () => posts < postsMax,
+    hasRoom: () => tally.posts < lastShare.posts,
     claim,
     nextPollMs: () => idlePollMs,
     onFault,
@@ -104,12 +97,19 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   const trimmer = recurring(system, trimEveryMs, (isStopping) => trim(options, isStopping), onFault);
 
   async function claim(): Promise<void> {
-    // One with a place left may get all of them: it then has at most twice its share in hand.
-    const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
+    if (tally.hasSilent) await claimShare(lastShare);
+    for (const share of shares) {
+      if (tally.posts < share.posts) await claimShare(share);
+      if (tally.posts < share.posts) return;
+    }
+  }
+
+  async function claimShare(share: Share): Promise<void> {
+    if (poller.isStopping) return;
     const jobs = await store.events.claimEvents({
-      max: postsMax - posts,
-      perEndpointMax: postsPerEndpointMax,
-      busy: full,
+      max: share.posts - tally.posts,
+      perEndpointMax: share.perEndpoint,
+      busy: tally.full(share),
     });
     if (poller.isStopping) return store.events.releaseEvents(jobs);
     for (const job of jobs) poller.begin(deliver(job));
@@ -117,19 +117,16 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
 
   async function deliver(job: EventJob): Promise<void> {
     const { endpoint, event } = job;
-    posts += 1;
-    busy.set(endpoint.id, (busy.get(endpoint.id) ?? 0) + 1);
+    tally.begin(endpoint.id);
     try {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (poller.isStopping && posted.kind === "unanswered") await giveBack(job);
-      else await recordTry(options, job, posted);
+      if (poller.isStopping && posted.kind === "unanswered") return await giveBack(job);
+      tally.note(endpoint.id, posted.kind === "answered");
+      await recordTry(options, job, posted);
     } finally {
-      posts -= 1;
-      const left = (busy.get(endpoint.id) ?? 1) - 1;
-      if (left === 0) busy.delete(endpoint.id);
-      else busy.set(endpoint.id, left);
+      tally.end(endpoint.id);
       poller.pollIn(0);
     }
   }

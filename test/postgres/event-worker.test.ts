@@ -1,7 +1,8 @@
 /** The events of one tenant's busy endpoint leave connections to everybody's calls. */
 import { Client } from "pg";
 import { expect, test } from "vitest";
-import { createEventWorker, postsPerEndpointMax } from "../../src/delivery/event-worker.ts";
+import { postsPerEndpointMax } from "../../src/delivery/event-shares.ts";
+import { createEventWorker } from "../../src/delivery/event-worker.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, ringOf, testPolicy } from "../store/acts.ts";
 import { added, endpointOf } from "../store/endpoints.ts";

@@ -139,9 +139,25 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "one endpoint takes all places",
     breaks: "an endpoint that hangs holds up every other tenant's events",
-    place: "src/delivery/event-worker.ts#claim",
-    text: `perEndpointMax: postsPerEndpointMax,`,
-    replacement: `perEndpointMax: postsMax,`,
+    place: "src/delivery/event-worker.ts#claimShare",
+    text: `perEndpointMax: share.perEndpoint,`,
+    replacement: `perEndpointMax: lastShare.posts,`,
+    suites: delivery,
+  },
+  {
+    name: "twenty endpoints take all places",
+    breaks: "with a page's test key somebody holds up every other tenant's events, where endpoints do not answer",
+    place: "src/delivery/event-shares.ts#shares",
+    text: `posts: 128,`,
+    replacement: `posts: 256,`,
+    suites: delivery,
+  },
+  {
+    name: "silent endpoints as many posts as ever",
+    breaks: "endpoints that are down take half of the places for days",
+    place: "src/delivery/event-shares.ts#createTally",
+    text: `else silent.add(id);`,
+    replacement: ``,
     suites: delivery,
   },
   {

@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createEventWorker, postTimeoutMs, type EventWorker } from "../../../src/delivery/event-worker.ts";
-import { createPost, type PostOptions } from "../../../src/delivery/post.ts";
+import { createPost, type Post, type PostOptions } from "../../../src/delivery/post.ts";
 import { eventLeaseMs, type Endpoint } from "../../../src/otp/operators/endpoint.ts";
 import { addEndpoint } from "../../../src/service/operators/endpoints.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -79,8 +79,8 @@ export interface Workshop {
   readonly tried: string[];
   /** Adds an endpoint; resolves with its id and the text of its secret. */
   add(url: string, showPhones?: boolean): Promise<{ id: string; secret: string }>;
-  /** Starts a worker; `store` may stand in for the real one. */
-  work(options: PostOptions, store?: Pick<Store, "events" | "now">): EventWorker;
+  /** Starts a worker that posts so; `store` may stand in for the real one. */
+  work(post: Post | PostOptions, store?: Pick<Store, "events" | "now">): EventWorker;
   /** Has every POST that is under way be too late. */
   losePatience(): void;
   /** The endpoint, once `isSo` of it. */
@@ -125,12 +125,12 @@ export async function createWorkshop(): Promise<Workshop> {
       if (typeof made === "string") throw new Error(made);
       return { id: made.id, secret: made.secret.reveal() };
     },
-    work(options, own = store) {
+    work(post, own = store) {
       const worker = createEventWorker({
         store: own,
         system,
         keys,
-        post: createPost(options),
+        post: typeof post === "function" ? post : createPost(post),
         onDisabled: (endpoint) => void disabled.push(endpoint),
         onTried: (outcome) => void tried.push(outcome),
         onDropped: (count) => void tried.push(`dropped ${count}`),
