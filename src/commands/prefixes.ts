@@ -167,7 +167,7 @@ function describe(report: PrefixReport, mode: GuardMode): string {
     "",
     `The rule: of every ${blockSends} sends, ${tripVerifiedMax} verified or fewer block the prefix, for an hour at first and doubling to a day. Then ${probesMax}`,
     `probes decide. Until ${provenVerifiedMin} of ${blockSends} were verified it takes ${burst} sends and one more every ${intervalMs / 1_000} s; and at most ${unverifiedSendsMax} as long as`,
-    `${tripVerifiedMax} or fewer are verified.`,
+    `${tripVerifiedMax} or fewer are verified. Resends come on top.`,
     "",
   ];
   if (decisions.length === 0) return [...lines, "No decision was made yet."].join("\n");
