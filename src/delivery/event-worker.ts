@@ -18,7 +18,6 @@ import { readPhone } from "../otp/phone-number.ts";
 import type { EventJob } from "../store/events.ts";
 import type { Store } from "../store/store.ts";
 import { recurring, type System } from "../system.ts";
-import { createTally, lastShare, shares, type Share } from "./event-shares.ts";
 import { createPoller } from "./poller.ts";
 import type { Post, Posted } from "./post.ts";
 import { signatureHeaders } from "./signature.ts";
@@ -45,6 +44,18 @@ export interface EventWorker {
   stop(graceMs: number): Promise<void>;
 }
 
+/** POSTs at once to one endpoint. One that answers within 100 ms takes 160 events a second so. */
+export const postsPerEndpointMax = 16;
+/**
+ * How many POSTs an endpoint may have under way while there are fewer than `posts` in all: those that do not answer must not
+ * hold up the others. It takes some eighty of them to leave no place.
+ */
+const shares = [
+  { posts: 128, perEndpoint: postsPerEndpointMax },
+  { posts: 192, perEndpoint: 4 },
+  { posts: 256, perEndpoint: 1 },
+];
+const postsMax = 256;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
 const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };
@@ -83,13 +94,15 @@ export function outcomeOfTry(posted: Posted): TryOutcome {
 
 export function createEventWorker(options: EventWorkerOptions): EventWorker {
   const { store, system, onFault } = options;
-  const tally = createTally();
+  /** POSTs under way, by endpoint. */
+  const busy = new Map<string, number>();
+  let posts = 0;
   const cutShort: EventJob[] = [];
   const poller = createPoller({
     system,
     now: () => store.now(),
     nextDue: () => store.events.nextEventDue(),
-    hasRoom: () => tally.posts < lastShare.posts,
+    hasRoom: () => posts < postsMax,
     claim,
     nextPollMs: () => idlePollMs,
     onFault,
@@ -97,36 +110,32 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   const trimmer = recurring(system, trimEveryMs, (isStopping) => trim(options, isStopping), onFault);
 
   async function claim(): Promise<void> {
-    if (tally.hasSilent) await claimShare(lastShare);
-    for (const share of shares) {
-      if (tally.posts < share.posts) await claimShare(share);
-      if (tally.posts < share.posts) return;
+    for (const { posts: max, perEndpoint } of shares) {
+      if (posts >= max) continue;
+      // One with a place left may get all of them: it then has at most twice its share in hand.
+      const full = [...busy].filter(([, count]) => count >= perEndpoint).map(([id]) => id);
+      const jobs = await store.events.claimEvents({ max: max - posts, perEndpointMax: perEndpoint, busy: full });
+      if (poller.isStopping) return store.events.releaseEvents(jobs);
+      for (const job of jobs) poller.begin(deliver(job));
+      if (posts < max) return;
     }
-  }
-
-  async function claimShare(share: Share): Promise<void> {
-    if (poller.isStopping) return;
-    const jobs = await store.events.claimEvents({
-      max: share.posts - tally.posts,
-      perEndpointMax: share.perEndpoint,
-      busy: tally.full(share),
-    });
-    if (poller.isStopping) return store.events.releaseEvents(jobs);
-    for (const job of jobs) poller.begin(deliver(job));
   }
 
   async function deliver(job: EventJob): Promise<void> {
     const { endpoint, event } = job;
-    tally.begin(endpoint.id);
+    posts += 1;
+    busy.set(endpoint.id, (busy.get(endpoint.id) ?? 0) + 1);
     try {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (poller.isStopping && posted.kind === "unanswered") return await giveBack(job);
-      tally.note(endpoint.id, posted.kind === "answered");
-      await recordTry(options, job, posted);
+      if (poller.isStopping && posted.kind === "unanswered") await giveBack(job);
+      else await recordTry(options, job, posted);
     } finally {
-      tally.end(endpoint.id);
+      posts -= 1;
+      const left = (busy.get(endpoint.id) ?? 1) - 1;
+      if (left === 0) busy.delete(endpoint.id);
+      else busy.set(endpoint.id, left);
       poller.pollIn(0);
     }
   }

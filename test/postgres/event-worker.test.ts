@@ -1,8 +1,7 @@
 /** The events of one tenant's busy endpoint leave connections to everybody's calls. */
 import { Client } from "pg";
 import { expect, test } from "vitest";
-import { postsPerEndpointMax } from "../../src/delivery/event-shares.ts";
-import { createEventWorker } from "../../src/delivery/event-worker.ts";
+import { createEventWorker, postsPerEndpointMax } from "../../src/delivery/event-worker.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, ringOf, testPolicy } from "../store/acts.ts";
 import { added, endpointOf } from "../store/endpoints.ts";

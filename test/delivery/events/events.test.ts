@@ -6,7 +6,7 @@ import { rmSync, writeFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { postsPerEndpointMax } from "../../../src/delivery/event-shares.ts";
+import { postsPerEndpointMax } from "../../../src/delivery/event-worker.ts";
 import { retryWaitsMs } from "../../../src/otp/operators/endpoint.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { isPublic } from "../../../src/delivery/public-address.ts";
