@@ -186,7 +186,7 @@ function createListeners(system: Pick<System, "after">) {
 
   const nameOf = ({ message: { verificationId, copy } }: Job) => `${verificationId}/${copy}`;
 
-  function tell(job: Job, settled: Settled | undefined): void {
+  function tell(job: Job, settled?: Settled): void {
     const name = nameOf(job);
     const listener = listeners.get(name);
     if (listener === undefined) return;
@@ -201,7 +201,9 @@ function createListeners(system: Pick<System, "after">) {
     hear(job: Job, waitMs: number): Promise<Settled | undefined> {
       if (waitMs <= 0 || isClosed) return nobody;
       const { promise, resolve } = Promise.withResolvers<Settled | undefined>();
-      const cancel = system.after(waitMs, () => tell(job, undefined));
+      // A resend that another instance found unsent leaves its place to the next one, and its call still waits.
+      tell(job);
+      const cancel = system.after(waitMs, () => tell(job));
       listeners.set(nameOf(job), { resolve, cancel, callId: job.callId });
       return promise;
     },

@@ -4,7 +4,7 @@
  */
 import { decidePassBack } from "../otp/decisions/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/verification/idempotency.ts";
-import { isProvenUnsent } from "../otp/message/message.ts";
+import { isDone, isProvenUnsent } from "../otp/message/message.ts";
 import { resendsLeft, type Policy } from "../otp/verification/policy.ts";
 import { ok, refuse, type Refusal } from "../otp/reason.ts";
 import type { Settled } from "../otp/decisions/settlement.ts";
@@ -60,10 +60,24 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
     return store.openVerification(scope, (view) => decidePassBack(view, claim, id, passUntilMs));
   }
 
+  /** What another instance made of a message that had to be tried again; undefined where it is not done, or not the last. */
+  async function settledElsewhere({ verification: { tenant, id }, message: { copy } }: Job) {
+    try {
+      const [messages, verification] = [await store.readMessages(id), await store.readVerification(tenant, id)];
+      const message = messages.at(-1);
+      if (message === undefined || verification === undefined) return undefined;
+      return message.copy === copy && isDone(message) ? { message, verification } : undefined;
+    } catch {
+      // Whatever becomes of it, the message is owed: the call has its answer.
+      return undefined;
+    }
+  }
+
   return async (job, { callId, claim, isAskedAnew = false }) => {
     const { verification } = job;
     onOwed?.(job);
-    const settled = await deliver({ ...job, callId }, sendWaitMs);
+    const heard = await deliver({ ...job, callId }, sendWaitMs);
+    const settled = heard ?? (sendWaitMs > 0 ? await settledElsewhere(job) : undefined);
     // By another channel the code may be on its way yet.
     const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
     if (settled !== undefined && isProvenUnsent(settled.message) && !isNextOwed) {

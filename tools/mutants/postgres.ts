@@ -275,4 +275,21 @@ export const postgresMutants: readonly Mutant[] = [
     replacement: ``,
     suites: suite("nudges"),
   },
+  {
+    name: "nobody asks what another instance made of it",
+    breaks: "while providers are down, sends are answered as on their way, and kept so under their Idempotency-Key",
+    place: "src/service/hand-over.ts#createHandOver",
+    text: `heard ?? (sendWaitMs > 0 ? await settledElsewhere(job) : undefined)`,
+    replacement: `heard`,
+    suites: ["test/service/hand-over.test.ts"],
+  },
+  {
+    name: "a listener that another one forgets",
+    breaks: "of two resends, of which another instance took the first one back, the first waits until its deadline",
+    place: "src/delivery/worker.ts#createListeners",
+    text: `      tell(job);
+`,
+    replacement: ``,
+    suites: ["test/service/hand-over.test.ts"],
+  },
 ];
