@@ -33,7 +33,7 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
     uncapped: channelsFor(channelsUncapped, caller.channels),
     numberOf: (v: Verification) => readNumber(phoneOf(v)),
   };
-  const terms = { claim, policy, limited: permit?.refusal, priceOf };
+  const terms = { claim, policy, limited: permit?.refusal, isBeyond: permit?.isBeyond, priceOf };
   const deciding = store.updateVerification(scope, (view) => decideResend(view, facts, terms));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);

@@ -63,7 +63,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     caps: facts.ok ? capsFor(facts.value, policy) : undefined,
   };
   const limited = permit?.refusal;
-  const terms = { claim, policy, limited, limitKeys, priceOf };
+  const terms = { claim, policy, limited, isBeyond: permit?.isBeyond, limitKeys, priceOf };
   const decide = (view: SendView) => decideSend(view, facts, terms);
   const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
   const deciding =

@@ -3,6 +3,7 @@
  * restart. Time is the test's; what has expired is noted by a late call, since the upkeep waits in real time.
  */
 import { afterEach, describe, expect, test } from "vitest";
+import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { parseExposition } from "../support/readers/exposition.ts";
@@ -46,12 +47,14 @@ async function block(verified: number): Promise<void> {
 
 const trips = () => world.observed.filter(({ event }) => event === "tripped").map((observed) => observed.with[0]);
 
-async function decisions(): Promise<string[]> {
+async function known() {
   const store = await openSqlite({ path: world.databasePath, system: world.system, exclusive: false });
   const view = await store.readPrefix({ tenant: "default", prefix: "+3161234" });
   await store.close();
-  return (view?.decisions ?? []).map(({ kind }) => kind).toReversed();
+  return view;
 }
+
+const decisions = async () => ((await known())?.decisions ?? []).map(({ kind }) => kind).toReversed();
 
 describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () => {
   test("is DESTINATION_BLOCKED after 30 sends, told once to operators, while what was admitted verifies", async () => {
@@ -127,6 +130,24 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
     world.system.advance(30_000);
     expect((await call("ResendOtp", { request_id: first?.id ?? "" })).reason).toBeUndefined();
     expect((await send()).reason).toBe("PHONE_RATE_LIMITED");
+  });
+
+  test("counts of what it refused no more than the address could have sent without it", async () => {
+    await start("enforce");
+    const scopes = ["send", ...publishableScopes] as const;
+    const { text: key } = await world.makeKey({ kind: "pub", scopes: [...scopes], origins: ["https://shop.example"] });
+    await Promise.all(Array.from({ length: 10 }, () => send()));
+    const ask = () =>
+      rest.call(world.url, "SendOtp", { phone: nextPhone() }, { key, headers: { origin: "https://shop.example" } });
+    const asked = await Promise.all(Array.from({ length: 30 }, ask));
+    // Each could have been the one that the guard lets, so none has cost the address its place.
+    expect(asked.map(({ reason }) => reason)).toEqual(Array(30).fill("PHONE_RATE_LIMITED"));
+    expect((await known())?.record.refused).toBe(10);
+    world.system.advance(30_000);
+    await ask();
+    expect((await known())?.record.refused).toBe(10);
+    world.system.advance(30_000);
+    expect((await ask()).reason).toBeUndefined();
   });
 
   test("spends nothing where another limit refuses, nor the phone's limits where it refuses", async () => {

@@ -60,4 +60,12 @@ export const pumpingMutants: readonly Mutant[] = [
     replacement: `...clean, ...noneRefused, trips: 0 }`,
     suites: ["test/otp/limits/pumping-guard.test.ts"],
   },
+  {
+    name: "refusals counted without end",
+    breaks: "one address with a page's key adds 86,400 a day to what the guard has saved",
+    place: "src/otp/decisions/spending.ts#askGuard",
+    text: `&& !isBeyond`,
+    replacement: ``,
+    suites: ["test/server/pumping.test.ts"],
+  },
 ];

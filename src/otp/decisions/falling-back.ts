@@ -76,7 +76,7 @@ function owedNext(
   { policy, priceOf }: FallbackTerms,
 ): Decided<Owed | undefined> {
   const { now, verification } = view;
-  const guarded = askGuard(view, judgeFallback, policy);
+  const guarded = askGuard(view, judgeFallback, { policy });
   if (!guarded.admitted) return dropped(view, guarded.decided.writes);
   const before = givenUpFor(view, policy);
   const found = firstAffordable(fallback.channels, (channel) =>

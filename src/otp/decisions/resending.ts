@@ -36,11 +36,8 @@ export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refus
  * count for the verification, over all channels. It ends the plan to fall back: who asks for a message decides how it goes
  * on. Never extends the lifetime, never resets attempts.
  */
-export function decideResend(
-  view: UpdateView,
-  facts: ResendFacts,
-  { claim, policy, limited, priceOf }: SendTerms,
-): Decided<ResendResult> {
+export function decideResend(view: UpdateView, facts: ResendFacts, terms: SendTerms): Decided<ResendResult> {
+  const { claim, policy, limited, priceOf } = terms;
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
   const { verification, phone, now } = standing;
@@ -51,7 +48,7 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const guarded = askGuard(view, judgeResend, policy, limited);
+  const guarded = askGuard(view, judgeResend, terms);
   if (!guarded.admitted) return guarded.decided;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
 

@@ -88,17 +88,14 @@ export type SendResult =
  * Decides a send. In order: idempotency, its form (channel, phone), the destination, the prefix (of a number that
  * no entry allows), the guess budget, `limited`, the phone's limits, the limits that it names, the daily cap.
  */
-export function decideSend(
-  view: SendView,
-  facts: Result<SendFacts>,
-  { claim, policy, limited, limitKeys = [], priceOf }: SendTerms,
-): Decided<SendResult> {
+export function decideSend(view: SendView, facts: Result<SendFacts>, terms: SendTerms): Decided<SendResult> {
+  const { claim, policy, limited, limitKeys = [], priceOf } = terms;
   const admission = admissionOf(view, facts, claim, policy);
   if (admission.kind !== "admitted") return nothing(admission);
   const { now, phone } = view;
   if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
 
-  const guarded = askGuard(view, judgeSend, policy, limited);
+  const guarded = askGuard(view, judgeSend, terms);
   if (!guarded.admitted) return guarded.decided;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)

@@ -217,6 +217,8 @@ export interface SendTerms {
   readonly policy: Policy;
   /** What the limits outside the store have to say, if they refuse. */
   readonly limited?: Refusal | undefined;
+  /** These limits would refuse, had the guard refused nothing before. */
+  readonly isBeyond?: boolean | undefined;
   /** The tenant's limits that the send names. */
   readonly limitKeys?: readonly LimitKey[];
   /** Needed under a cap on money. */
@@ -234,6 +236,7 @@ export interface Owed extends SpendWarnings {
 
 export interface Refused extends SpendWarnings {
   readonly kind: "refused";
+  readonly isByGuard?: boolean;
   readonly refusal: Refusal;
 }
 
@@ -244,14 +247,13 @@ export type Guarded =
   | { readonly admitted: false; readonly decided: Decided<Refused> };
 
 /**
- * Asks the guard by `judge` about a send or a resend; not about one to a number that the operator allows. What `limited` would
- * have refused all the same is not counted as refused by the guard. Pure.
+ * Asks the guard by `judge` about a send or a resend; not about one to a number that the operator allows. What the limits
+ * would not have let through without a guard is not counted as refused by it. Pure.
  */
 export function askGuard(
   { now, prefix, verdict }: CallView,
   judge: (record: PrefixRecord, now: Instant, mode: GuardMode) => Judgment,
-  { fraudGuard: mode }: Policy,
-  limited?: Refusal,
+  { policy: { fraudGuard: mode }, limited, isBeyond = false }: Pick<SendTerms, "policy" | "limited" | "isBeyond">,
 ): Guarded {
   if (prefix === undefined || verdict === "allow") return { admitted: true, tally: "none", writes: {} };
   const judgment = judge(prefix, now, mode);
@@ -263,7 +265,8 @@ export function askGuard(
     judgment.kind === "blocked"
       ? refused("DESTINATION_BLOCKED", { field: "phone" })
       : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs, message: ofPrefix });
-  return { admitted: false, decided: limited === undefined ? { writes, result } : nothing(result) };
+  const isCounted = limited === undefined && !isBeyond;
+  return { admitted: false, decided: { writes: isCounted ? writes : {}, result: { ...result, isByGuard: true } } };
 }
 
 const ofPrefix = "Too many messages to numbers that begin as this phone's does, and too few of them verified.";

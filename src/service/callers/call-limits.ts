@@ -24,25 +24,27 @@ const bucketsMax = 100_000;
 /** A permit taken from a limit, or why there was none. */
 export interface Permit {
   readonly refusal: Refusal | undefined;
-  /** Gives it back, once; without effect where there was none. */
-  giveBack(): void;
+  /** There would be none, had the guard refused nothing before: what it refuses gives its permit back. */
+  readonly isBeyond?: boolean;
+  /** Gives it back, once; without effect where there was none. What the guard refused counts for `isBeyond` for good. */
+  giveBack(isByGuard?: boolean): void;
 }
 
 /** The permit of a call that has no limit. */
 export const unlimited: Permit = { refusal: undefined, giveBack: () => {} };
 
 /** Waits for a decision, and gives the permit back unless it led to a message. */
-export async function keptIfSpent<R extends { readonly kind: string }>(
+export async function keptIfSpent<R extends { readonly kind: string; readonly isByGuard?: boolean }>(
   permit: Permit,
   deciding: Promise<R>,
 ): Promise<R> {
-  let isSpent = false;
+  let decided: R | undefined;
   try {
-    const decided = await deciding;
-    isSpent = decided.kind === "opened" || decided.kind === "resent";
+    decided = await deciding;
     return decided;
   } finally {
-    if (!isSpent) permit.giveBack();
+    const isSpent = decided?.kind === "opened" || decided?.kind === "resent";
+    if (!isSpent) permit.giveBack(decided?.isByGuard);
   }
 }
 
@@ -119,7 +121,19 @@ export function createCallLimits(
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
   const nameOf = (caller: With, name: string) => `${tenantOfKey(caller)} ${name}`;
   return {
-    send: (caller, name, messages) => of(caller).sends.take(nameOf(caller, name), messages),
+    send(caller, name, messages) {
+      const { sends, asked } = of(caller);
+      const permit = sends.take(nameOf(caller, name), messages);
+      const counted = asked.take(nameOf(caller, name), messages);
+      return {
+        refusal: permit.refusal,
+        isBeyond: counted.refusal !== undefined,
+        giveBack(isByGuard = false) {
+          permit.giveBack();
+          if (!isByGuard) counted.giveBack();
+        },
+      };
+    },
     call: (caller, name) => of(caller).calls.spend(nameOf(caller, name)),
     attempt(caller, name) {
       const { attempts, sends } = of(caller);
@@ -141,6 +155,8 @@ function createAddressLimits(now: () => Instant, { sends, calls }: AddressLimits
   };
   return {
     sends: createCallLimit(sends, "IP_RATE_LIMITED", now),
+    /** Sends, and what the guard refused of them. */
+    asked: createCallLimit(sends, "IP_RATE_LIMITED", now),
     calls: createCallLimit(calls, "IP_RATE_LIMITED", now),
     attempts: createCallLimit(attempts, "IP_RATE_LIMITED", now),
   };
