@@ -5,6 +5,7 @@
 import {
   bytewiseChunks,
   bytewisePieces,
+  errors,
   halfBlocks,
   longHeaders,
   halfHeads,
@@ -22,6 +23,7 @@ import { sampled } from "../support/extent.ts";
 measure([
   bytewiseChunks(450),
   bytewisePieces(4),
+  errors(16_000),
   shortHeaders(560),
   unknownFields(7),
   ...sampled(

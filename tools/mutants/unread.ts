@@ -77,4 +77,12 @@ export const unreadMutants: readonly Mutant[] = [
     replacement: `most / sizes.length`,
     suites: ["test/server/send-queues.test.ts"],
   },
+  {
+    name: "a session that its own error keeps",
+    breaks: "whoever sends 46 bytes and goes, again and again, has the process grow without end",
+    place: "src/server/listener/connections.ts#upgraded",
+    text: `session.once("close"`,
+    replacement: `session.once("never"`,
+    suites: ["test/server/memory.test.ts"],
+  },
 ];

@@ -307,14 +307,22 @@ function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: 
     pace.cost(connection, controlFrameBytes);
     spend(controlFrameBytes);
   };
-  // Before node's own listener, which makes a request of it. What is closed by then no longer knows its session.
-  session.prependListener("stream", (stream) => {
+  const onStream = (stream: ServerHttp2Stream) => {
     if (!isOver(stream)) return;
     pace.asked(connection, 0);
     if (!connection.hasBroughtKey) spend(droppedStreamBytes);
-  });
+  };
+  // Before node's own listener, which makes a request of it. What is closed by then no longer knows its session.
+  session.prependListener("stream", onStream);
   session.on("ping", onControlFrame);
   session.on("remoteSettings", onControlFrame);
+  // Node's half holds a session whose client acknowledged no settings, an error that ended it Node's half, and the socket the error.
+  session.once("close", () => {
+    bySession.delete(session);
+    session.off("stream", onStream);
+    session.off("ping", onControlFrame);
+    session.off("remoteSettings", onControlFrame);
+  });
 }
 
 function callBegan(book: Book, request: Request, response: Response): CallUnderWay {

@@ -12,6 +12,8 @@ export interface Attack {
   readonly connections: number;
   /** Whether the attacker reads what it is sent. */
   readonly reads?: boolean;
+  /** Whether the server ends each connection: then few are open at once, and nothing of them may stay. */
+  readonly isEnded?: boolean;
 }
 
 const latin1 = (text: string) => Buffer.from(text, "latin1");
@@ -135,6 +137,15 @@ export const halfHeads = (connections: number): Attack => ({
   connections,
 });
 
+/** Sessions that end by an error, and whose client has acknowledged nothing. */
+export const errors = (connections: number): Attack => ({
+  name: `${connections} connections that end by an error of HTTP/2`,
+  bytes: streams([], 1, () => frame(frameType.windowUpdate, 0, 0, Buffer.alloc(4))),
+  connections,
+  reads: true,
+  isEnded: true,
+});
+
 export const halfBlocks = (connections: number): Attack => ({
   name: `${connections} connections of half a header block`,
   bytes: streams([], 1, stream("/livez", flag.endStream, { "x-long": long })),
@@ -153,25 +164,29 @@ export const idle = (connections: number, speaks: "nothing" | "HTTP/1" | "HTTP/2
   reads: true,
 });
 
-/** Makes the attack's connections and sends; resolves once all are open or were refused. */
-export async function begin({ bytes, connections, reads = false }: Attack, port: number): Promise<() => void> {
+/** Makes the attack's connections and sends; resolves once all are open, were refused, or have ended where the server ends them. */
+export async function begin(
+  { bytes, connections, reads = false, isEnded = false }: Attack,
+  port: number,
+): Promise<() => void> {
   const sockets: Socket[] = [];
   const open = () =>
     new Promise<void>((resolve) => {
       const socket = connect(port, "127.0.0.1", () => {
         socket.write(bytes);
-        resolve();
+        if (!isEnded) resolve();
       });
       if (reads) socket.resume();
       else socket.pause();
       // Whoever is cut has had what there was.
+      if (isEnded) socket.on("end", () => socket.destroy());
       socket.on("error", () => resolve()).on("close", () => resolve());
       sockets.push(socket);
     });
   const some = async () => {
     while (sockets.length < connections) await open();
   };
-  await Promise.all(Array.from({ length: 50 }, some));
+  await Promise.all(Array.from({ length: isEnded ? 10 : 50 }, some));
   return () => {
     for (const socket of sockets) socket.destroy();
   };
