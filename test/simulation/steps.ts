@@ -62,7 +62,7 @@ function guessAsk({ world, chance }: Scene, v: Verification, right = 0.45): Ask 
         [1, code.slice(1)],
         [1, `${code.slice(0, -1)}x`],
       ]);
-  const purpose = chance.happens(0.05) ? "another" : v.purpose;
+  const purpose = chance.happens(0.1) ? "another" : v.purpose;
   return { rpc: "verify", id: v.id, code: typed, purpose };
 }
 

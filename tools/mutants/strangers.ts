@@ -289,8 +289,16 @@ export const strangerMutants: readonly Mutant[] = [
     name: "reflection without turns",
     breaks: "a turn answers all questions that came, and everybody else waits for seconds",
     place: "src/server/rpc/reflection.ts#createQueue",
-    text: `if (waiting.length === 0 && turns.take()) return undefined;`,
-    replacement: `if (waiting.length === 0) return undefined;`,
+    text: `if (waiting.length > 0 || left === 0)`,
+    replacement: `if (waiting.length > 0)`,
+    suites: ["test/server/reflection.test.ts"],
+  },
+  {
+    name: "reflection without rest",
+    breaks: "somebody who only asks what there is takes a core, and everybody else waits",
+    place: "src/server/rpc/reflection.ts#createQueue.rest",
+    text: `setTimeout(goOn, restMs)`,
+    replacement: `setImmediate(goOn)`,
     suites: ["test/server/reflection.test.ts"],
   },
   {

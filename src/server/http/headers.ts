@@ -19,12 +19,9 @@ const dropped = new Set([...Object.values(timeoutHeaders), "content-length"]);
 const readByConnect = new Set([
   "content-type",
   "content-encoding",
-  "accept-encoding",
   "connect-protocol-version",
   "connect-content-encoding",
-  "connect-accept-encoding",
   "grpc-encoding",
-  "grpc-accept-encoding",
 ]);
 
 type Headed = Pick<Request, "method" | "headers">;
