@@ -4,14 +4,14 @@
  */
 import { decidePassBack } from "../otp/decisions/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/verification/idempotency.ts";
-import { isDone, isProvenUnsent } from "../otp/message/message.ts";
+import { isDone, isProvenUnsent, type Message } from "../otp/message/message.ts";
 import { resendsLeft, type Policy } from "../otp/verification/policy.ts";
 import { ok, refuse, type Refusal } from "../otp/reason.ts";
 import type { Settled } from "../otp/decisions/settlement.ts";
 import type { TenantOf } from "../otp/operators/tenant.ts";
-import { stateAt, type Verification } from "../otp/verification/verification.ts";
+import { latestCopy, stateAt, type Verification } from "../otp/verification/verification.ts";
 import type { Job, Store } from "../store/store.ts";
-import type { Instant } from "../system.ts";
+import { inTime, type Instant, type System } from "../system.ts";
 import type { Answer, Sent } from "./calls.ts";
 
 /** A claimed message. */
@@ -24,6 +24,7 @@ export interface OwedJob extends Job {
 
 export interface HandOverOptions {
   readonly store: Store;
+  readonly system: Pick<System, "after">;
   readonly tenantOf: TenantOf;
   /** Called with each message that is owed and committed. */
   readonly onOwed?: ((job: Job) => void) | undefined;
@@ -45,12 +46,17 @@ export interface OwingCall {
 /** Hands a message over, and makes its call's answer. */
 export type HandOver = (job: OwedJob, call: OwingCall) => Promise<Answer<Sent>>;
 
+/** How a verification stands, and its message where that tells something. */
+type Looked = Pick<Settled, "verification"> & { readonly message: Message | undefined };
+
+/** How long the look after the wait may take. */
+const lookMs = 500;
 /** The wait that DELIVERY_FAILED asks for. */
 const deliveryRetryMs = 5_000;
 
 const withNewToken = "No provider could take the message. Try again with a new challenge_token.";
 
-export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }: HandOverOptions): HandOver {
+export function createHandOver({ store, system, tenantOf, onOwed, deliver, sendWaitMs }: HandOverOptions): HandOver {
   /** DELIVERY_FAILED says "retry unchanged": the retry is a first call again, with the pass that this one had. */
   function recordUndelivered({ verification, passUntilMs }: OwedJob, claim: IdempotencyClaim, refusal: Refusal) {
     const { tenant, id } = verification;
@@ -60,15 +66,25 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
     return store.openVerification(scope, (view) => decidePassBack(view, claim, id, passUntilMs));
   }
 
-  /** What another instance made of a message that had to be tried again; undefined where it is not done, or not the last. */
-  async function settledElsewhere({ verification: { tenant, id }, message: { copy } }: Job) {
+  /**
+   * How a verification stands whose message was not heard of, as after a second try by another instance; and its message, if that is
+   * still the latest and a provider has spoken. Undefined where nobody can tell: the message is owed all the same.
+   */
+  async function look({ verification: { tenant, id }, message: { copy } }: Job): Promise<Looked | undefined> {
     try {
-      const [messages, verification] = [await store.readMessages(id), await store.readVerification(tenant, id)];
+      const messages = await store.readMessages(id);
+      const verification = await store.readVerification(tenant, id);
+      if (verification === undefined) return undefined;
+      const isLatest = (message: Message) => message.copy === copy && latestCopy(verification) <= copy;
+      // One that was given up before it left says nothing of providers.
+      const isTold = (message: Message) => isDone(message) && message.delivery !== "EXPIRED";
       const message = messages.at(-1);
-      if (message === undefined || verification === undefined) return undefined;
-      return message.copy === copy && isDone(message) ? { message, verification } : undefined;
+      const isFailed = verification.state === "FAILED";
+      return {
+        verification,
+        message: message && isTold(message) && (isFailed || isLatest(message)) ? message : undefined,
+      };
     } catch {
-      // Whatever becomes of it, the message is owed: the call has its answer.
       return undefined;
     }
   }
@@ -77,10 +93,10 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
     const { verification } = job;
     onOwed?.(job);
     const heard = await deliver({ ...job, callId }, sendWaitMs);
-    const settled = heard ?? (sendWaitMs > 0 ? await settledElsewhere(job) : undefined);
+    const settled = heard ?? (sendWaitMs > 0 ? await inTime(system, lookMs, look(job)) : undefined);
     // By another channel the code may be on its way yet.
     const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
-    if (settled !== undefined && isProvenUnsent(settled.message) && !isNextOwed) {
+    if (settled?.message !== undefined && isProvenUnsent(settled.message) && !isNextOwed) {
       const { refusal } = settled.message.recipientRefused
         ? refuse("PHONE_UNREACHABLE", { field: "phone" })
         : refuse("DELIVERY_FAILED", {

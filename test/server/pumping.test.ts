@@ -150,6 +150,21 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
     expect((await ask()).reason).toBeUndefined();
   });
 
+  test("tells of another prefix's limit all the same", async () => {
+    await start("enforce");
+    const scopes = ["send", ...publishableScopes] as const;
+    const { text: key } = await world.makeKey({ kind: "pub", scopes: [...scopes], origins: ["https://shop.example"] });
+    const ask = (phone: string) =>
+      rest.call(world.url, "SendOtp", { phone }, { key, headers: { origin: "https://shop.example" } });
+    const ofDecoy = () => `+3161999${nextPhone().slice(-4)}`;
+    await Promise.all(Array.from({ length: 10 }, () => call("SendOtp", { phone: ofDecoy() })));
+    await Promise.all(Array.from({ length: 10 }, () => ask(ofDecoy())));
+    await Promise.all(Array.from({ length: 10 }, () => send()));
+    for (let i = 0; i < 3; i += 1) expect((await ask(nextPhone())).reason).toBe("PHONE_RATE_LIMITED");
+    expect(await decisions()).toEqual(["limited"]);
+    expect((await known())?.record.refused).toBe(1);
+  });
+
   test("spends nothing where another limit refuses, nor the phone's limits where it refuses", async () => {
     await start("enforce", { OTP_PHONE_LIMITS: "1@10m" });
     const phone = nextPhone();

@@ -279,7 +279,7 @@ export const postgresMutants: readonly Mutant[] = [
     name: "nobody asks what another instance made of it",
     breaks: "while providers are down, sends are answered as on their way, and kept so under their Idempotency-Key",
     place: "src/service/hand-over.ts#createHandOver",
-    text: `heard ?? (sendWaitMs > 0 ? await settledElsewhere(job) : undefined)`,
+    text: `heard ?? (sendWaitMs > 0 ? await inTime(system, lookMs, look(job)) : undefined)`,
     replacement: `heard`,
     suites: ["test/service/hand-over.test.ts"],
   },
