@@ -197,7 +197,7 @@ async function recordTry(options: EventWorkerOptions, job: EventJob, posted: Pos
 /** Secrets move to the current master key, so that an older one can be dropped. */
 async function reseal({ store, system, keys }: EventWorkerOptions): Promise<void> {
   const nonceOf = () => system.randomBytes(secretNonceBytes);
-  for (const { endpoint } of await store.events.listEndpoints()) {
+  for (const endpoint of await store.events.readEndpoints()) {
     if (endpoint.kid === keys.current.kid) continue;
     await store.events.changeEndpoint(endpoint.id, (current) => resealed(keys, current, nonceOf));
   }

@@ -85,9 +85,10 @@ export function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) 
       const isTold = !isAnybodys || log.takeLine();
       if (isTold) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
-      if (isTold && activities.watchers > 0) tellers.refused(call);
+      const isOfTest = caller !== undefined && isTest(caller.kind);
+      if (isTold && !isOfTest && activities.watchers > 0) tellers.refused(call);
       // What is only repeated has not come about again.
-      const isCounted = !isReplayed && !(caller && isTest(caller.kind));
+      const isCounted = !isReplayed && !isOfTest;
       if (refusal !== undefined && isCounted) countRefusal(caller?.tenant, refusal.reason);
     },
     onTurnedAway(request) {

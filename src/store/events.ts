@@ -41,7 +41,9 @@ export interface Endpoints {
   /** Removes an endpoint and what waits for it; false if there is none with this id. */
   removeEndpoint(id: string, note?: AuditNote): Promise<boolean>;
   findEndpoint(id: string): Promise<Endpoint | undefined>;
-  /** All endpoints of all tenants, oldest first, each with what waits for it. */
+  /** All endpoints of all tenants, oldest first. */
+  readEndpoints(): Promise<Endpoint[]>;
+  /** The same, each with what waits for it: read beside the calls (`Engine.longRead`). */
   listEndpoints(): Promise<EndpointQueue[]>;
 }
 

@@ -68,6 +68,24 @@ test("to look for what is due costs no more for a long backlog", async () => {
   expect(await leastCost()).toBeLessThan(5 * short);
 });
 
+test("to list endpoints costs callers no more for a long backlog", async () => {
+  const leastCost = async () => {
+    const costs: number[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const before = process.threadCpuUsage();
+      for (let looks = 0; looks < 10; looks += 1) await store.events.listEndpoints();
+      const { user, system: inKernel } = process.threadCpuUsage(before);
+      costs.push(user + inKernel);
+    }
+    return Math.max(Math.min(...costs), tickUs);
+  };
+  put("we_away", 10, 1_000);
+  const short = await leastCost();
+  put("we_away", 5 * backlogMax, 1_000);
+  expect((await store.events.listEndpoints())[0]?.waiting).toBe(5 * backlogMax + 10);
+  expect(await leastCost()).toBeLessThan(5 * short);
+});
+
 test("backlogs that grow faster than a batch are cut back whole, each in acts of its own", async () => {
   const later = system.now() + 3_600_000;
   put("we_away", backlogMax + 4_500, later);

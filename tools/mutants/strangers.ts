@@ -297,8 +297,8 @@ export const strangerMutants: readonly Mutant[] = [
     name: "reflection without rest",
     breaks: "somebody who only asks what there is takes a core, and everybody else waits",
     place: "src/server/rpc/reflection.ts#createQueue.rest",
-    text: `setTimeout(goOn, restMs)`,
-    replacement: `setImmediate(goOn)`,
+    text: `setTimeout(goOn, restMs).unref()`,
+    replacement: `goOn()`,
     suites: ["test/server/reflection.test.ts"],
   },
   {

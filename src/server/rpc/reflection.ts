@@ -64,8 +64,10 @@ function createQueue(): () => Promise<void> | undefined {
   let isResting = false;
 
   function rest(): void {
-    if (!isResting) setTimeout(goOn, restMs).unref();
+    if (isResting) return;
     isResting = true;
+    // From the end of the turn on: a turn that was long has not rested.
+    setImmediate(() => setTimeout(goOn, restMs).unref());
   }
 
   function goOn(): void {

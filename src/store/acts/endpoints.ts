@@ -17,8 +17,9 @@ const sql = {
     text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints WHERE id = $1`,
     locksRows: true,
   },
-  all: {
-    name: "endpoints",
+  all: { name: "endpoints", text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints ORDER BY create_ms, id` },
+  queues: {
+    name: "queues",
     text: `SELECT ${list(endpointColumns)}, coalesce(waiting, 0) AS waiting, oldest, tries, next
       FROM webhook_endpoints AS e LEFT JOIN (
         SELECT endpoint_id, count(*) AS waiting, min(create_ms) AS oldest, max(tries) AS tries, min(due_ms) AS next
@@ -96,8 +97,12 @@ export function endpointActs(engine: Engine): Endpoints {
     async findEndpoint(id) {
       return (await engine.query<EndpointRow>(sql.find, [id])).map(toEndpoint)[0];
     },
+    async readEndpoints() {
+      return (await engine.query<EndpointRow>(sql.all, [])).map(toEndpoint);
+    },
     async listEndpoints() {
-      const rows = await engine.query<EndpointRow & QueueRow>(sql.all, []);
+      // It counts all that waits, which strangers can have be 10,000 for each.
+      const rows = await engine.longRead<EndpointRow & QueueRow>(sql.queues, []);
       return rows.map(({ waiting, oldest, tries, next, ...row }) => ({
         endpoint: toEndpoint(row),
         waiting,

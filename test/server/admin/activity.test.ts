@@ -49,6 +49,15 @@ async function watching(by: AdminClient, request: Message = {}) {
   };
 }
 
+test("what a test key is refused is not told of", async () => {
+  const watcher = await watching(client);
+  const { text } = await world.makeKey({ kind: "test" });
+  expect((await call("SendOtp", { phone: "+14155550104" }, text)).reason).toBe("PHONE_RATE_LIMITED");
+  expect((await call("SendOtp", { phone: "nobody" })).reason).toBe("PHONE_INVALID");
+  expect(await watcher.see(1)).toMatchObject([{ kind: "refused", outcome: "PHONE_INVALID" }]);
+  watcher.leave();
+});
+
 test("a send, its provider's call, a wrong code, a refusal and the end are told in order, the phone masked", async () => {
   const watcher = await watching(client);
   const phone = "+31612345678";
