@@ -43,7 +43,9 @@ export interface Endpoints {
   findEndpoint(id: string): Promise<Endpoint | undefined>;
   /** All endpoints of all tenants, oldest first. */
   readEndpoints(): Promise<Endpoint[]>;
-  /** The same, each with what waits for it: read beside the calls (`Engine.longRead`). */
+  /** One, with what waits for it; undefined if there is none with this id. */
+  readQueue(id: string): Promise<EndpointQueue | undefined>;
+  /** The same of all: read beside the calls (`Engine.longRead`), and rejects where there is too much to count. */
   listEndpoints(): Promise<EndpointQueue[]>;
 }
 

@@ -56,6 +56,9 @@ export function endpointCases(withStore: WithStore): void {
         await store.events.recordTry(job, (found, now) => afterTry(0, found, "failed", now, 0));
         system.advance(1_000);
         const listed = await store.events.listEndpoints();
+        const each = ["we_1", "we_2", "we_3"].map((id) => store.events.readQueue(id));
+        expect(await Promise.all(each)).toEqual([...listed, undefined]);
+        expect(await store.events.readEndpoints()).toEqual(listed.map(({ endpoint }) => endpoint));
         expect(listed.map(({ endpoint, waiting: count, queue }) => [endpoint.id, count, queue])).toEqual([
           ["we_1", 2, { oldestMs: beganMs, tries: 1, nextTryMs: beganMs + 1 }],
           ["we_2", 0, undefined],

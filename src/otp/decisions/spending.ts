@@ -265,7 +265,7 @@ export function askGuard(
     judgment.kind === "blocked"
       ? refused("DESTINATION_BLOCKED", { field: "phone" })
       : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs, message: ofPrefix });
-  // What it decides of the prefix is told all the same.
+  // The one by which it decides something of the prefix is, which operators are told.
   const isCounted = limited === undefined && (!isBeyond || judgment.change.decisions.length > 0);
   return { admitted: false, decided: { writes: isCounted ? writes : {}, result: { ...result, isByGuard: true } } };
 }

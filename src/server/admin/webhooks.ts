@@ -48,26 +48,12 @@ type WebhookRpcs =
 
 export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<WebhookRpcs> {
   const { store, isDevelopment, isAllowed, recentPosts } = dependencies;
-
-  /** An endpoint that is there for this admin. */
-  async function find(asker: Asker, id: string): Promise<Endpoint | undefined> {
-    const endpoint = await store.events.findEndpoint(id);
-    return endpoint !== undefined && sees(asker, endpoint.tenant) ? endpoint : undefined;
-  }
-
-  async function listed(asker: Asker, only: string | undefined, id?: string) {
-    const found = await store.events.listEndpoints();
-    const now = store.now();
-    return found
-      .filter(({ endpoint }) => sees(asker, endpoint.tenant) && (only === undefined || endpoint.tenant === only))
-      .filter(({ endpoint }) => id === undefined || endpoint.id === id)
-      .map((queue) => shown(queue, recentPosts.read(queue.endpoint.id), now, asker));
-  }
+  const { find, listed, one } = createLooks(dependencies);
 
   /** Runs an act on an endpoint that is there for this admin, and gives how it is then. */
   async function changed(asker: Asker, id: string, act: () => Promise<boolean>) {
     if ((await find(asker, id)) === undefined || !(await act())) return notFound;
-    const [webhook] = await listed(asker, undefined, id);
+    const webhook = await one(asker, id);
     return webhook === undefined ? notFound : ok({ webhook });
   }
 
@@ -91,7 +77,7 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
       const made = await addEndpoint(dependencies, { tenant: meant.value, url, types, showPhones }, asker.author);
       if (made === "no-tenant") return notFound;
       if (made === "full") return refuseAdmin("TOO_MANY");
-      const [webhook] = await listed(asker, undefined, made.id);
+      const webhook = await one(asker, made.id);
       return webhook === undefined ? notFound : ok({ webhook, secret: made.secret.reveal() });
     },
 
@@ -125,6 +111,33 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
       return (await removeEndpoint({ store }, id, asker.author)) ? ok({}) : notFound;
     },
   };
+}
+
+/** How endpoints are found and shown. */
+function createLooks({ store, recentPosts }: WebhookDependencies) {
+  /** An endpoint that is there for this admin. */
+  async function find(asker: Asker, id: string): Promise<Endpoint | undefined> {
+    const endpoint = await store.events.findEndpoint(id);
+    return endpoint !== undefined && sees(asker, endpoint.tenant) ? endpoint : undefined;
+  }
+
+  const told = (queue: EndpointQueue, asker: Asker) =>
+    shown(queue, recentPosts.read(queue.endpoint.id), store.now(), asker);
+
+  async function listed(asker: Asker, only: string | undefined) {
+    const found = await store.events.listEndpoints();
+    return found
+      .filter(({ endpoint }) => sees(asker, endpoint.tenant) && (only === undefined || endpoint.tenant === only))
+      .map((queue) => told(queue, asker));
+  }
+
+  /** One endpoint, which this admin sees. */
+  async function one(asker: Asker, id: string) {
+    const queue = await store.events.readQueue(id);
+    return queue === undefined ? undefined : told(queue, asker);
+  }
+
+  return { find, listed, one };
 }
 
 /** What came back of a post. Why nothing did tells an outsider of what is where. */

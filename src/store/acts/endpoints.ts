@@ -4,11 +4,19 @@
 import { endpointStory } from "../../otp/operators/audit.ts";
 import { eventLeaseMs, isEnabledAnew, type Endpoint } from "../../otp/operators/endpoint.ts";
 import type { Engine } from "../engine.ts";
-import type { Endpoints } from "../events.ts";
+import type { EndpointQueue, Endpoints } from "../events.ts";
 import { endpointColumns, endpointValues, toEndpoint, type EndpointRow } from "../rows/event.ts";
 import { noteAudit } from "./audit.ts";
 import { list, query, send, updates, valuesOf, type Steps } from "../statement.ts";
 import { lockTenants, revise } from "./tenants.ts";
+
+const queues = (ofEvents: string, ofEndpoints = "") =>
+  `SELECT ${list(endpointColumns)}, coalesce(waiting, 0) AS waiting, oldest, tries, next
+    FROM webhook_endpoints AS e LEFT JOIN (
+      SELECT endpoint_id, count(*) AS waiting, min(create_ms) AS oldest, max(tries) AS tries, min(due_ms) AS next
+      FROM events ${ofEvents} GROUP BY endpoint_id
+    ) AS queues ON queues.endpoint_id = e.id
+    ${ofEndpoints} ORDER BY create_ms, id`;
 
 const sql = {
   find: { name: "endpoint", text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints WHERE id = $1` },
@@ -18,15 +26,8 @@ const sql = {
     locksRows: true,
   },
   all: { name: "endpoints", text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints ORDER BY create_ms, id` },
-  queues: {
-    name: "queues",
-    text: `SELECT ${list(endpointColumns)}, coalesce(waiting, 0) AS waiting, oldest, tries, next
-      FROM webhook_endpoints AS e LEFT JOIN (
-        SELECT endpoint_id, count(*) AS waiting, min(create_ms) AS oldest, max(tries) AS tries, min(due_ms) AS next
-        FROM events GROUP BY endpoint_id
-      ) AS queues ON queues.endpoint_id = e.id
-      ORDER BY create_ms, id`,
-  },
+  queues: { name: "queues", text: queues("") },
+  queue: { name: "queue", text: queues("WHERE endpoint_id = $1", "WHERE e.id = $1") },
   /** A row if there is such a tenant. */
   countOf: {
     name: "endpoints-of-tenant",
@@ -100,15 +101,21 @@ export function endpointActs(engine: Engine): Endpoints {
     async readEndpoints() {
       return (await engine.query<EndpointRow>(sql.all, [])).map(toEndpoint);
     },
+    async readQueue(id) {
+      return (await engine.query<EndpointRow & QueueRow>(sql.queue, [id])).map(toQueue)[0];
+    },
     async listEndpoints() {
       // It counts all that waits, which strangers can have be 10,000 for each.
-      const rows = await engine.longRead<EndpointRow & QueueRow>(sql.queues, []);
-      return rows.map(({ waiting, oldest, tries, next, ...row }) => ({
-        endpoint: toEndpoint(row),
-        waiting,
-        ...(waiting === 0 ? {} : { queue: { oldestMs: oldest, tries, nextTryMs: next } }),
-      }));
+      return (await engine.longRead<EndpointRow & QueueRow>(sql.queues, [])).map(toQueue);
     },
+  };
+}
+
+function toQueue({ waiting, oldest, tries, next, ...row }: EndpointRow & QueueRow): EndpointQueue {
+  return {
+    endpoint: toEndpoint(row),
+    waiting,
+    ...(waiting === 0 ? {} : { queue: { oldestMs: oldest, tries, nextTryMs: next } }),
   };
 }
 

@@ -117,9 +117,9 @@ export function eventActs(engine: Engine): Events {
       return row?.due ?? undefined;
     },
     async longBacklogs(backlogMax) {
-      // Hardly ever is there one, and then there is more to count than calls are to wait for.
+      // Where no more wait in all, none is long, and there is less to count.
       if ((await countEvents(backlogMax + 1)) <= backlogMax) return [];
-      return (await engine.longRead<{ id: string }>(sql.longBacklogs, [backlogMax])).map(({ id }) => id);
+      return (await engine.query<{ id: string }>(sql.longBacklogs, [backlogMax])).map(({ id }) => id);
     },
     async trimEvents(endpointId, backlogMax, rowsMax) {
       const rows = await engine.write<{ live: number }>(sql.trim, [endpointId, backlogMax, rowsMax]);
