@@ -238,16 +238,20 @@ export class Wire extends Duplex {
     if (length > roomBytes) this.roomKept = Math.max(this.roomKept, length);
   }
 
+  /**
+   * TLS is never told that a write failed: once it has begun to end it passes that on to nobody, and a session over HTTP/2 waits for its
+   * write for good. The socket's own end is the wire's.
+   */
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
     this.#noteRoom(chunk);
-    this.socket.write(chunk, done);
+    this.socket.write(chunk, () => done());
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error | null) => void): void {
     this.socket.cork();
     for (const [i, { chunk }] of chunks.entries()) {
       this.#noteRoom(chunk);
-      this.socket.write(chunk, i === chunks.length - 1 ? done : undefined);
+      this.socket.write(chunk, i === chunks.length - 1 ? () => done() : undefined);
     }
     this.socket.uncork();
   }
