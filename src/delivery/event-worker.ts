@@ -44,7 +44,9 @@ export interface EventWorker {
   stop(graceMs: number): Promise<void>;
 }
 
-/** POSTs at once to one endpoint. One that answers within 100 ms takes 160 events a second so. */
+/** POSTs at once. */
+const postsMax = 256;
+/** And of those to one endpoint. One that answers within 100 ms takes 160 events a second so. */
 export const postsPerEndpointMax = 16;
 /**
  * How many POSTs an endpoint may have under way while there are fewer than `posts` in all: those that do not answer must not
@@ -53,9 +55,8 @@ export const postsPerEndpointMax = 16;
 const shares = [
   { posts: 128, perEndpoint: postsPerEndpointMax },
   { posts: 192, perEndpoint: 4 },
-  { posts: 256, perEndpoint: 1 },
+  { posts: postsMax, perEndpoint: 1 },
 ];
-const postsMax = 256;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
 const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };

@@ -75,15 +75,11 @@ export function createHandOver({ store, system, tenantOf, onOwed, deliver, sendW
       const messages = await store.readMessages(id);
       const verification = await store.readVerification(tenant, id);
       if (verification === undefined) return undefined;
-      const isLatest = (message: Message) => message.copy === copy && latestCopy(verification) <= copy;
-      // One that was given up before it left says nothing of providers.
-      const isTold = (message: Message) => isDone(message) && message.delivery !== "EXPIRED";
       const message = messages.at(-1);
-      const isFailed = verification.state === "FAILED";
-      return {
-        verification,
-        message: message && isTold(message) && (isFailed || isLatest(message)) ? message : undefined,
-      };
+      const isLatest = message?.copy === copy && latestCopy(verification) <= copy;
+      // One that was given up before it left says nothing of providers.
+      const isTold = message !== undefined && isDone(message) && message.delivery !== "EXPIRED";
+      return { verification, message: isTold && (isLatest || verification.state === "FAILED") ? message : undefined };
     } catch {
       return undefined;
     }

@@ -3,13 +3,12 @@
  * nothing of them that it would have to hold.
  */
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
-import { makeCertificate } from "../support/network/certificate.ts";
+import { writeCertificate } from "../support/network/certificate.ts";
 import { firstMessage } from "../support/network/client-hello.ts";
 import { forgetPeak, peakMiB, residentMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { mallocSettings } from "../support/service/held.ts";
@@ -34,13 +33,8 @@ describe.skipIf(lacks("handshakes that are left", "openssl"))("with a certificat
   let restingMiB: number;
 
   beforeAll(async () => {
-    const { cert, key } = makeCertificate("left");
-    const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-    writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key);
     otpd = await startOtpd(folder, {
-      OTP_TLS_CERT_FILE: certFile,
-      OTP_TLS_KEY_FILE: keyFile,
+      ...writeCertificate(folder, "left"),
       OTP_ADMIN: "loopback",
       ...mallocSettings,
     });

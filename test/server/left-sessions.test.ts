@@ -1,12 +1,11 @@
 /** Nothing stays of sessions over HTTP/2 and our own TLS whose client leaves while something is written to it. */
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { flag, frame, frameType, headerBlock, preface, settings } from "../support/clients/raw.ts";
 import { lacks } from "../support/machine.ts";
-import { makeCertificate } from "../support/network/certificate.ts";
+import { writeCertificate } from "../support/network/certificate.ts";
 import { collecting, heldMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
@@ -34,11 +33,7 @@ describe.skipIf(lacks("sessions that are left", "openssl"))("with a certificate"
   const folder = temporaryFolder();
   let otpd: Otpd;
   beforeAll(async () => {
-    const { cert, key } = makeCertificate("left-sessions");
-    const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-    writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key);
-    otpd = await startOtpd(folder, { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile, ...collecting });
+    otpd = await startOtpd(folder, { ...writeCertificate(folder, "left-sessions"), ...collecting });
   });
   afterAll(async () => {
     await otpd.end();

@@ -27,6 +27,13 @@ async function send(more: Message = {}) {
   return { phone, reason: answer.reason, id: String(answer.value?.["request_id"]), answer };
 }
 
+/** Makes a page's key; gives what sends with it. */
+async function startPage() {
+  const [origin, scopes] = ["https://shop.example", ["send", ...publishableScopes] as const];
+  const { text: key } = await world.makeKey({ kind: "pub", scopes: [...scopes], origins: [origin] });
+  return (phone = nextPhone()) => rest.call(world.url, "SendOtp", { phone }, { key, headers: { origin } });
+}
+
 type Sent = Awaited<ReturnType<typeof send>>;
 const verify = ({ id, phone }: Sent) => call("VerifyOtp", { request_id: id, code: world.network.codeFor(phone) });
 const cancel = ({ id }: Sent) => call("CancelOtp", { request_id: id });
@@ -134,12 +141,9 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
 
   test("counts of what it refused no more than the address could have sent without it", async () => {
     await start("enforce");
-    const scopes = ["send", ...publishableScopes] as const;
-    const { text: key } = await world.makeKey({ kind: "pub", scopes: [...scopes], origins: ["https://shop.example"] });
+    const ask = await startPage();
     await Promise.all(Array.from({ length: 10 }, () => send()));
-    const ask = () =>
-      rest.call(world.url, "SendOtp", { phone: nextPhone() }, { key, headers: { origin: "https://shop.example" } });
-    const asked = await Promise.all(Array.from({ length: 30 }, ask));
+    const asked = await Promise.all(Array.from({ length: 30 }, () => ask()));
     // Each could have been the one that the guard lets, so none has cost the address its place.
     expect(asked.map(({ reason }) => reason)).toEqual(Array(30).fill("PHONE_RATE_LIMITED"));
     expect((await known())?.record.refused).toBe(10);
@@ -152,15 +156,12 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
 
   test("tells of another prefix's limit all the same", async () => {
     await start("enforce");
-    const scopes = ["send", ...publishableScopes] as const;
-    const { text: key } = await world.makeKey({ kind: "pub", scopes: [...scopes], origins: ["https://shop.example"] });
-    const ask = (phone: string) =>
-      rest.call(world.url, "SendOtp", { phone }, { key, headers: { origin: "https://shop.example" } });
+    const ask = await startPage();
     const ofDecoy = () => `+3161999${nextPhone().slice(-4)}`;
     await Promise.all(Array.from({ length: 10 }, () => call("SendOtp", { phone: ofDecoy() })));
     await Promise.all(Array.from({ length: 10 }, () => ask(ofDecoy())));
     await Promise.all(Array.from({ length: 10 }, () => send()));
-    for (let i = 0; i < 3; i += 1) expect((await ask(nextPhone())).reason).toBe("PHONE_RATE_LIMITED");
+    for (let i = 0; i < 3; i += 1) expect((await ask()).reason).toBe("PHONE_RATE_LIMITED");
     expect(await decisions()).toEqual(["limited"]);
     expect((await known())?.record.refused).toBe(1);
   });

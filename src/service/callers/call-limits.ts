@@ -121,10 +121,11 @@ export function createCallLimits(
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
   const nameOf = (caller: With, name: string) => `${tenantOfKey(caller)} ${name}`;
   return {
-    send(caller, name, messages) {
+    send(caller, from, messages) {
       const { sends, asked } = of(caller);
-      const permit = sends.take(nameOf(caller, name), messages);
-      const counted = asked.take(nameOf(caller, name), messages);
+      const name = nameOf(caller, from);
+      const permit = sends.take(name, messages);
+      const counted = asked.take(name, messages);
       return {
         refusal: permit.refusal,
         isBeyond: counted.refusal !== undefined,

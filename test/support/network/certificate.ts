@@ -2,7 +2,7 @@
  * Certificates for tests, made by openssl: self-signed for 127.0.0.1, each with a name of its own.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../service/world.ts";
 
@@ -15,4 +15,16 @@ export function makeCertificate(name: string, days = 2, rsaBits?: number): { cer
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
   execFileSync("openssl", [...args, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
+}
+
+/** Makes one in a folder; gives the variables by which otpd serves it. */
+export function writeCertificate(
+  folder: string,
+  name: string,
+): Record<"OTP_TLS_CERT_FILE" | "OTP_TLS_KEY_FILE", string> {
+  const { cert, key } = makeCertificate(name);
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  return { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
 }
