@@ -10,6 +10,7 @@ import {
   longHeaders,
   halfHeads,
   pipelined,
+  questions,
   shortHeaders,
   unfinished,
   unfinishedChecks,
@@ -26,6 +27,7 @@ measure([
   errors(16_000),
   shortHeaders(560),
   unknownFields(7),
+  questions(160),
   ...sampled(
     [
       unfinishedChecks(1_500),

@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { createConnection, takePieces } from "../../src/server/listener/connection.ts";
 
-/** Hands so many pieces over, and tells how many were taken and whether that was too much. */
+/** Hands so many pieces over, and tells which were taken, whether that was too much, and how often they were to be charged for. */
 function hand(
   count: number,
   bytes: number,
@@ -14,12 +14,12 @@ function hand(
   connection.hasBroughtKey = who.hasBroughtKey === true;
   const taken: (Uint8Array | null)[] = [];
   const stream = { push: (piece: Uint8Array | null) => taken.push(piece) > 0 } as unknown as ServerHttp2Stream;
-  let floods = 0;
-  takePieces(connection, stream, () => (floods += 1));
+  let [floods, charges] = [0, 0];
+  takePieces(connection, stream, { onFlood: () => (floods += 1), onMuch: () => (charges += 1) });
   const read = Buffer.alloc(65_536);
   for (let i = 0; i < count && floods === 0; i += 1) stream.push(read.subarray(0, bytes));
   stream.push(null);
-  return { taken, isFlood: floods > 0 };
+  return { taken, isFlood: floods > 0, charges };
 }
 
 test("a stranger's connection has 1,024 pieces to spend, which its calls give back", () => {
@@ -40,6 +40,14 @@ test.each([
   ["who has brought a secret key", { hasBroughtKey: true }, 2_000],
 ])("of pieces of a byte %s may send so many", (_, who, most) => {
   expect(hand(2_000, 1, who).taken).toHaveLength(most + 1);
+});
+
+test.each([
+  [16_383, 4, 0],
+  [16_384, 4, 1],
+  [16_384, 12, 3],
+])("of pieces of %i bytes %i are charged for %i times, for each 64 KiB at once", (bytes, count, times) => {
+  expect(hand(count, bytes).charges).toBe(times);
 });
 
 test("a piece that is kept keeps nothing else", () => {

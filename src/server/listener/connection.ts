@@ -51,6 +51,8 @@ export interface Connection {
   /** Until it asks: in how many of the turns that it waited for something came, and how much had come at the last one. */
   turnsRead: number;
   bytesReadInTurns: number;
+  /** Bytes of bodies that have come over HTTP/2 and were not charged for yet, as far as it is known. */
+  bodyBytes: number;
 }
 
 /** What reads a connection ahead of its turn, and TLS always. */
@@ -103,6 +105,7 @@ export function createConnection(
     bytesReadAtRequest: 0,
     turnsRead: 0,
     bytesReadInTurns: 0,
+    bodyBytes: 0,
   };
 }
 
@@ -164,12 +167,22 @@ export function isSpentOn(connection: Connection, bytes: number): boolean {
 const smallPiecesMax = 256;
 const bytesPerPiece = 64;
 
+/** So many bytes of bodies are charged for at once: a connection sends megabytes between two ticks. */
+const bodyBytesMax = 65_536;
+
+export interface PieceListeners {
+  /** The first piece that is too much has come. */
+  onFlood(): void;
+  /** So much has come that it is to be charged for at once. */
+  onMuch(): void;
+}
+
 /**
  * Takes the pieces of a body on HTTP/2, in bytes of their own: each is a view of all that was read with it, and it may be long until
- * somebody reads them. Charges a stranger's connection for each. Calls `onFlood` with the first one that is too much. A client
- * that has brought a secret key sends what it likes; on a proxy's connection it has the bound of strangers.
+ * somebody reads them. Charges a stranger's connection for each. A client that has brought a secret key sends what it likes; on a
+ * proxy's connection it has the bound of strangers.
  */
-export function takePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
+export function takePieces(connection: Connection, stream: ServerHttp2Stream, listeners: PieceListeners): void {
   const push = stream.push.bind(stream);
   let [pieces, bytes] = [0, 0];
   stream.push = (piece: Uint8Array | null) => {
@@ -177,9 +190,17 @@ export function takePieces(connection: Connection, stream: ServerHttp2Stream, on
     pieces += 1;
     bytes += piece.length;
     const isSmall = pieces > smallPiecesMax + bytes / bytesPerPiece;
-    if (!isSmall && (connection.isProxys || !isSpentOn(connection, pieceBytes))) return push(new Uint8Array(piece));
-    onFlood();
-    return false;
+    if (isSmall || (!connection.isProxys && isSpentOn(connection, pieceBytes))) {
+      listeners.onFlood();
+      return false;
+    }
+    const hasRoom = push(new Uint8Array(piece));
+    connection.bodyBytes += piece.length;
+    if (connection.bodyBytes >= bodyBytesMax) {
+      connection.bodyBytes = 0;
+      listeners.onMuch();
+    }
+    return hasRoom;
   };
 }
 

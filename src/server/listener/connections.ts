@@ -113,6 +113,11 @@ interface Book {
 export function createConnections(limits: ConnectionsOptions): Connections {
   const bySocket = new Map<Socket, Connection>();
   const queues = createSendQueues(limits);
+  const each = (act: (connection: Connection) => void) => () => {
+    for (const connection of bySocket.values()) act(connection);
+  };
+  /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
+  const onLate = each((connection) => chargeAtOnce(book, connection));
   const book: Book = {
     limits,
     bySocket,
@@ -126,21 +131,13 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     callTicks: createCallTicks(inTicks(limits, limits.callMs)),
     tick: 0,
   };
-  /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
-  function onLate(): void {
-    for (const connection of bySocket.values())
-      if (!connection.hasBroughtKey && connection.wire === undefined) chargeAtOnce(book, connection);
-  }
-  const each = (act: (connection: Connection) => void) => () => {
-    for (const connection of bySocket.values()) act(connection);
-  };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
     opened: takeIn.bind(undefined, book),
     secured: secured.bind(undefined, book),
     brought(socket, chunks) {
       const connection = bySocket.get(socket);
-      if (connection === undefined || connection.hasBroughtKey) return;
+      if (connection === undefined) return;
       connection.pieces += chunks ?? (connection.wire === undefined ? 1 : 0);
       chargeAtOnce(book, connection);
     },
@@ -153,7 +150,10 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const { isProxys, hasBroughtKey } = connection;
       const stream = "stream" in request && !request.stream.endAfterHeaders ? request.stream : undefined;
       if (stream !== undefined && (isProxys || !hasBroughtKey))
-        takePieces(connection, stream, flooded.bind(undefined, connection, stream));
+        takePieces(connection, stream, {
+          onFlood: flooded.bind(undefined, connection, stream),
+          onMuch: chargeAtOnce.bind(undefined, book, connection),
+        });
       if (hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
       const isUntold = "stream" in request && connection.wire === undefined;
@@ -195,9 +195,9 @@ function flooded(connection: Connection, stream: ServerHttp2Stream): void {
   else cut(connection);
 }
 
-/** Charges a connection for what it has brought, and cuts it where that was too much. */
+/** Charges a stranger's connection for what it has brought, and cuts it where that was too much. */
 function chargeAtOnce(book: Book, connection: Connection): void {
-  const bytes = charge(connection);
+  const bytes = connection.hasBroughtKey ? 0 : charge(connection);
   // Who has brought nothing has used up no turn.
   if (bytes === 0) return;
   book.pace.cost(connection, bytes);

@@ -45,7 +45,7 @@ export function measure(attacks: readonly Attack[]): void {
   const read = async (path: string) => (await fetch(`${otpd.url}${path}`)).text();
 
   beforeAll(async () => {
-    otpd = await startOtpd(folder, { OTP_METRICS: "on", ...mallocSettings, ...collecting });
+    otpd = await startOtpd(folder, { OTP_METRICS: "on", OTP_REFLECTION: "on", ...mallocSettings, ...collecting });
     key = await firstKey(otpd);
     for (let i = 0; i < 300; i += 1) {
       await call();
