@@ -166,6 +166,20 @@ const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
       await settle({ ...heard, job }, { kind: "accepted" });
     },
   ],
+  [
+    "a resend never leaves, and neither does the next one, which has its copy",
+    ["created", "accepted", "undelivered", "undelivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      heard.system.advance(30_000);
+      for (let i = 0; i < 2; i += 1) {
+        const job = await heard.acts.resend(heard.job.verification);
+        await settle({ ...heard, job }, refused);
+        await goOn(heard, refused);
+        heard.system.advance(1);
+      }
+    },
+  ],
 ];
 
 async function heardBy({ store, system }: StoreFixture, policy = testPolicy, ...ids: string[]): Promise<Acts> {

@@ -8,6 +8,14 @@ const delivery = ["test/delivery/events"];
 
 export const eventMutants: readonly Mutant[] = [
   {
+    name: "two messages of one copy, and one event",
+    breaks: "a tenant never hears that a resend did not arrive where the one before it was refused",
+    place: "src/otp/decisions/event.ts#verificationEvents",
+    text: "`${calls}`, `${now}`",
+    replacement: "`${calls}`",
+    suites: contract,
+  },
+  {
     name: "whole phone for everyone",
     breaks: "numbers go out that the tenant did not ask for",
     place: "src/otp/decisions/event.ts#bodyOf",
