@@ -3,6 +3,14 @@ import type { Mutant } from "./mutant.ts";
 
 export const http2Mutants: readonly Mutant[] = [
   {
+    name: "an answer that goes on without its client",
+    breaks: "each watch whose client ends its side leaves a timer of half an hour, and the process grows until it dies",
+    place: "src/server/http/response.ts#writeAsItComes",
+    text: `await pieces?.return?.();`,
+    replacement: `await undefined;`,
+    suites: ["test/server/left-watches.test.ts"],
+  },
+  {
     name: "stream told to close before its answer is taken",
     breaks: "a connection that breaks off has nghttp2 send empty frames for ever, until there is no memory left",
     place: "src/server/http/body.ts#closeOnceAnswered",

@@ -6,7 +6,6 @@
  * Whoever has no key gets as little here as at the callers' port: refusals are made once and given out a few in a turn, keys
  * are looked up a few at once, wrong ones are counted by address, and no body is read before its key was found valid.
  */
-import { universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { CallLimit } from "../../service/callers/call-limits.ts";
@@ -16,7 +15,7 @@ import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
-import { isClosed, write } from "../http/response.ts";
+import { isClosed, write, writeAsItComes } from "../http/response.ts";
 import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
 import { callIdBytes } from "../rpc/call.ts";
@@ -343,17 +342,13 @@ async function watch(
   const ended = new AbortController();
   const signal = AbortSignal.any([call.signal, ended.signal]);
   const cancel = lookAgain(way, call.request, signal, () => ended.abort());
-  const over = Promise.withResolvers<void>();
   response.once("close", () => {
     taken.giveBack();
     cancel();
-    over.resolve();
   });
   lasts();
   response.setHeader("cache-control", "no-store");
-  const answer = await rpcs.stream({ ...call, signal }, watchMs);
-  // Connect's half waits for an "end" that no response of Node's ever tells.
-  await Promise.race([universalResponseToNodeResponse(answer, response), over.promise]);
+  await writeAsItComes(response, await rpcs.stream({ ...call, signal }, watchMs));
   return call.refusal;
 }
 

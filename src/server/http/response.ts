@@ -1,7 +1,8 @@
 /**
- * An answer on its way out: gathered whole from Connect, and written with one call.
+ * An answer on its way out: gathered whole from Connect, and written with one call; or written as it comes.
  */
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import { isOver, type Response } from "../listener/exchange.ts";
@@ -36,6 +37,20 @@ export function write(response: Response, { headers, ...rest }: Sendable, callId
       ...(callId === undefined ? {} : { "x-call-id": callId }),
     },
   });
+}
+
+/**
+ * Writes an answer as it comes, until it ends or its client has gone. Connect's half waits for room on a response that is over, and for
+ * an "end" that no response of Node's ever tells: then the answer ends here, and with it the timer that Connect has for it.
+ */
+export async function writeAsItComes(response: Response, answer: UniversalServerResponse): Promise<void> {
+  const pieces = answer.body?.[Symbol.asyncIterator]();
+  const gone = Promise.withResolvers<void>();
+  response.once("close", gone.resolve);
+  if (isClosed(response)) gone.resolve();
+  const body = pieces && { body: { [Symbol.asyncIterator]: () => pieces } };
+  await Promise.race([gone.promise, universalResponseToNodeResponse({ ...answer, ...body }, response)]);
+  await pieces?.return?.();
 }
 
 /** The answer of a path that is no RPC. */

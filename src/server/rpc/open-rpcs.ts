@@ -13,7 +13,7 @@ import {
   type ConnectRouter,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import { universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import { constants } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
@@ -26,7 +26,7 @@ import type { Pages, Shared } from "./gateway.ts";
 import { abandon, discard, inOnePiece, readBody } from "../http/body.ts";
 import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
-import { gather, isClosed, write } from "../http/response.ts";
+import { gather, isClosed, write, writeAsItComes } from "../http/response.ts";
 import { asText, fromText, notText, streamedAsText, unwrap } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
 import { inOwnSize, type TurnAway } from "./turn-away.ts";
@@ -121,6 +121,8 @@ export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "t
       response.once("close", taken.giveBack);
       taken.yieldTo(() => abandon(request));
       if (isWatch(handler)) lasts();
+      // It may have left meanwhile.
+      if (isClosed(response)) return;
     }
     const values = createContextValues().set(isRefused, typeof taken === "string");
     const asked = universalRequestFromNodeRequest(ledTo(routed, request), response, undefined, values);
@@ -131,7 +133,7 @@ export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "t
       return write(response, isText ? asText(gathered) : gathered);
     }
     response.setHeader("cache-control", "no-store");
-    await universalResponseToNodeResponse(isText ? streamedAsText(answer) : answer, response);
+    await writeAsItComes(response, isText ? streamedAsText(answer) : answer);
   }
 
   return (path, request, response, lasts) => {
