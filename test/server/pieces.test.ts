@@ -1,8 +1,11 @@
 /** What the pieces of a body on HTTP/2 cost: a stranger's connection is charged for each, and small ones are few. */
 import type { ServerHttp2Stream } from "node:http2";
 import { Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createConnection, takePieces } from "../../src/server/listener/connection.ts";
+import { questions } from "../support/clients/attacks.ts";
+import { flag, frame, framesIn, frameType, openRaw } from "../support/clients/raw.ts";
+import { startListener } from "../support/service/listener.ts";
 
 /** Hands so many pieces over, and tells which were taken, whether that was too much, and how often they were to be charged for. */
 function hand(
@@ -48,6 +51,16 @@ test.each([
   [16_384, 12, 3],
 ])("of pieces of %i bytes %i are charged for %i times, for each 64 KiB at once", (bytes, count, times) => {
   expect(hand(count, bytes).charges).toBe(times);
+});
+
+test("a stranger's connection is cut with the first bodies that are too much, without a tick", async () => {
+  const listener = await startListener({ limits: { tickMs: 3_600_000 } });
+  onTestFinished(() => listener.stop());
+  const client = await openRaw(listener.port);
+  client.write(questions(1, 30).bytes, frame(frameType.ping, 0, 0, Buffer.alloc(8)));
+  const isAnswered = (bytes: Buffer) =>
+    framesIn(bytes).some(({ type, flags }) => type === frameType.ping && flags === flag.ack);
+  await expect(client.until((bytes) => (isAnswered(bytes) ? true : undefined))).rejects.toThrow("the connection ended");
 });
 
 test("a piece that is kept keeps nothing else", () => {

@@ -262,6 +262,25 @@ test("its answers are not compressed: the threads for that are everybody's, and 
   expect([body[0], body.length > 1_024]).toEqual([0, true]);
 });
 
+test("questions are answered before what comes behind them in the same frame is read", async () => {
+  const client = connect(world.url);
+  const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const asking = client.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  const listing = frameOf(0, Buffer.from([0x3a, 0]));
+  const tooLong = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
+  asking.end(Buffer.concat([...Array<Uint8Array>(200).fill(listing), tooLong]));
+  const trailed = once(asking, "trailers") as Promise<[Record<string, string>]>;
+  const body = Buffer.concat(await asking.toArray());
+  const [trailers] = await trailed;
+  client.close();
+  expect([body.length > 0, trailers["grpc-status"]]).toEqual([true, "8"]);
+});
+
 test("when it is off there is no such path, and health is still there", async () => {
   await world.restart({ OTP_REFLECTION: "off" });
   for (const service of [ServerReflection, V1Alpha]) {

@@ -29,6 +29,22 @@ export const bodyMutants: readonly Mutant[] = [
     suites: ["test/server/pieces.test.ts"],
   },
   {
+    name: "bodies over HTTP/2 that nobody is told of",
+    breaks: "the same",
+    place: "src/server/listener/connections.ts#createConnections",
+    text: `onMuch: chargeAtOnce.bind(undefined, book, connection)`,
+    replacement: `onMuch: () => {}`,
+    suites: ["test/server/pieces.test.ts"],
+  },
+  {
+    name: "3,000 questions at once",
+    breaks: "a stranger's few streams of questions to reflection hold megabytes while they wait for their turn",
+    place: "src/server/rpc/open-rpcs.ts#pieceBytesMax",
+    text: `const pieceBytesMax = 512;`,
+    replacement: `const pieceBytesMax = 65_536;`,
+    suites: ["test/server/reflection.test.ts"],
+  },
+  {
     name: "a piece is kept as it came",
     breaks: "each byte of an unfinished body keeps 64 KiB, and the process grows until it dies",
     place: "src/server/http/body.ts#createGathered",

@@ -12,7 +12,7 @@
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
-import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
@@ -32,7 +32,7 @@ import {
   type NewcomerReader,
 } from "./connection.ts";
 import { isOver, type Request, type Response } from "./exchange.ts";
-import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
+import { close, cut, cutCall, cutStream, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { wasRead } from "./heap.ts";
 import { createHeld, type Held } from "./held.ts";
 import type { Pace } from "./pace.ts";
@@ -117,7 +117,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     for (const connection of bySocket.values()) act(connection);
   };
   /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
-  const onLate = each((connection) => chargeAtOnce(book, connection));
+  const onLate = each((connection) => {
+    if (connection.wire === undefined) chargeAtOnce(book, connection);
+  });
   const book: Book = {
     limits,
     bySocket,
@@ -151,7 +153,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const stream = "stream" in request && !request.stream.endAfterHeaders ? request.stream : undefined;
       if (stream !== undefined && (isProxys || !hasBroughtKey))
         takePieces(connection, stream, {
-          onFlood: flooded.bind(undefined, connection, stream),
+          onFlood: cutStream.bind(undefined, connection, stream),
           onMuch: chargeAtOnce.bind(undefined, book, connection),
         });
       if (hasBroughtKey) return;
@@ -187,12 +189,6 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       return bySocket.size;
     },
   };
-}
-
-/** Ends what has come in too many pieces: a proxy's connection carries calls of many. */
-function flooded(connection: Connection, stream: ServerHttp2Stream): void {
-  if (connection.isProxys) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  else cut(connection);
 }
 
 /** Charges a stranger's connection for what it has brought, and cuts it where that was too much. */

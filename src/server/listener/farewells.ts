@@ -1,7 +1,7 @@
 /**
  * How a connection ends: it is told to go and finishes its calls, it is closed while it has none, or it is cut.
  */
-import { constants } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { isOwed } from "./answers-due.ts";
 import type { Connection } from "./connection.ts";
 import type { Request } from "./exchange.ts";
@@ -60,6 +60,12 @@ export function cut({ session, socket, wire }: Connection): void {
   wire?.stop();
   session?.destroy(new Error("the connection did harm"), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   socket.destroy();
+}
+
+/** Ends a stream that does harm, with its connection unless that carries calls of many. */
+export function cutStream(connection: Connection, stream: ServerHttp2Stream): void {
+  if (connection.isProxys) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else cut(connection);
 }
 
 /** Ends the stream of a request over HTTP/2, and nothing else. */

@@ -123,13 +123,13 @@ export const unknownFields = (connections: number): Attack => {
 };
 
 /** Questions to reflection, as many as each stream may send unread: no answer has a window. Who brings so much is cut. */
-export const questions = (connections: number): Attack => {
+export const questions = (connections: number, streamsEach = 64): Attack => {
   const question = Buffer.from([0, 0, 0, 0, 3, 0x3a, 1, 0x2a]);
   const piece = Buffer.alloc(16_376, question);
   const open = stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", flag.endHeaders, check);
   return {
-    name: `${connections} connections of 64 streams of 8,188 questions to reflection`,
-    bytes: streams([[4, 0]], 64, (_, i) =>
+    name: `${connections} connections of questions to reflection, 8,188 on each of ${streamsEach} streams`,
+    bytes: streams([[4, 0]], streamsEach, (_, i) =>
       Buffer.concat([open(_, i), ...Array.from({ length: 4 }, () => frame(frameType.data, 0, 2 * i + 1, piece))]),
     ),
     connections,
