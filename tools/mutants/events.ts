@@ -8,11 +8,19 @@ const delivery = ["test/delivery/events"];
 
 export const eventMutants: readonly Mutant[] = [
   {
+    name: "an acceptance that happens twice",
+    breaks: "a message that was reported undelivered is taken for accepted again, and the next provider never gets it",
+    place: "src/otp/decisions/settlement.ts#decideSettle",
+    text: `isKnown || (!isInHand`,
+    replacement: `(!isKnown && !isInHand`,
+    suites: contract,
+  },
+  {
     name: "two messages of one copy, and one event",
     breaks: "a tenant never hears that a resend did not arrive where the one before it was refused",
     place: "src/otp/decisions/event.ts#verificationEvents",
-    text: "`${calls}`, `${now}`",
-    replacement: "`${calls}`",
+    text: 'became === "accepted" ? [] : [`${now}`]',
+    replacement: "[]",
     suites: contract,
   },
   {

@@ -23,7 +23,7 @@ const testType = "webhook.test";
 
 export interface OwedEvent {
   /**
-   * `evt_` and 22 characters of base64url, made of what happened, and to a message when: whoever derives the same event gives it the same id.
+   * `evt_` and 22 characters of base64url, made of what happened; where a message ended, of when, too.
    */
   readonly id: string;
   /** Whom it is for. A sandbox's are for the tenant that it stands beside. */
@@ -69,9 +69,11 @@ export function verificationEvents(
     const { copy, calls, channel, delivery, provider, providerMessageId } = message.after;
     const became = deliveryToTell(message.after);
     const isNew = became !== undefined && (message.before === undefined || deliveryToTell(message.before) !== became);
-    // A message that a second provider takes is accepted twice, with a call between. What follows a resend that never left has its copy.
+    // A message that a second provider takes is accepted twice, with a call between. What follows a resend that never left has its
+    // copy; no provider had taken that.
+    const when = became === "accepted" ? [] : [`${now}`];
     if (isNew) {
-      tell(`verification.${became}`, [`${copy}`, `${calls}`, `${now}`], {
+      tell(`verification.${became}`, [`${copy}`, `${calls}`, ...when], {
         channel,
         delivery: `DELIVERY_${delivery}`,
         copy,

@@ -61,16 +61,17 @@ export function decideSettle(view: SettleView, call: EndedCall, policy: Policy):
   // back. Only an acceptance is still to be noted. Anything else, counted again, would give the budget back twice, send an
   // accepted text once more, or give up a message that has a provider left to go to.
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
-  if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
+  // An acceptance that is noted once more happened once. What came behind it may have the next provider's turn come.
+  const isKnown = !isInHand && isAccepted(verification, view.message.copy, call.provider);
+  if (isKnown || (!isInHand && call.outcome.kind !== "accepted"))
+    return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
   const providers = isSuperseded(view) ? 0 : call.providers;
   const answered = settle(view.message, { ...call, providers }, now);
   // Nothing is sent after a terminal state.
   const message =
     pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
-  // An acceptance that is noted once more happened once.
-  const isKnown = !isInHand && isAccepted(verification, view.message.copy, call.provider);
-  return concluded(isKnown ? view : noted(view, callOutcome(call.outcome), call.provider), message, policy);
+  return concluded(noted(view, callOutcome(call.outcome), call.provider), message, policy);
 }
 
 /** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */

@@ -47,7 +47,6 @@ export async function writeAsItComes(response: Response, answer: UniversalServer
   const pieces = answer.body?.[Symbol.asyncIterator]();
   const gone = Promise.withResolvers<void>();
   response.once("close", gone.resolve);
-  if (isClosed(response)) gone.resolve();
   const body = pieces && { body: { [Symbol.asyncIterator]: () => pieces } };
   await Promise.race([gone.promise, universalResponseToNodeResponse({ ...answer, ...body }, response)]);
   await pieces?.return?.();

@@ -1,0 +1,184 @@
+/** What may happen to a verification, and the events that are told of it. */
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
+import type { Job } from "../../src/store/store.ts";
+import { testPolicy } from "./acts.ts";
+import type { StoreFixture } from "./contract.ts";
+
+type Heard = Pick<StoreFixture, "store" | "system" | "acts"> & {
+  readonly job: Job;
+  /** Has the endpoint take what waits: what is told again after that is told twice. */
+  readonly take: () => Promise<void>;
+};
+
+export function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendOutcome, provider = "one") {
+  return store.settleMessage(job.message, acts.phoneOf, (view) =>
+    decideSettle(view, { outcome, provider, providers: 2 }, acts.policy),
+  );
+}
+function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED" | "UNDELIVERED", provider = "one") {
+  const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providersOf: () => ["one", "two"] };
+  return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
+}
+/** The next provider is tried, and answers. */
+async function goOn(heard: Heard, outcome: SendOutcome) {
+  const [again] = await heard.acts.claim();
+  if (again === undefined) throw new Error("it does not go on");
+  await settle({ ...heard, job: again }, outcome, "two");
+}
+const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
+
+/** What happens after a send, and what is told of it, in order. */
+export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
+  ["nothing more happens", ["created"], async () => {}],
+  ["a provider takes it", ["created", "accepted"], (heard) => settle(heard, { kind: "accepted" })],
+  [
+    "an acceptance is noted twice",
+    ["created", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await heard.take();
+      await settle(heard, { kind: "accepted" });
+    },
+  ],
+  [
+    "an acceptance is noted once more behind its report, and the next provider takes it",
+    ["created", "accepted", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED");
+      heard.system.advance(5);
+      await settle(heard, { kind: "accepted" });
+      await goOn(heard, { kind: "accepted" });
+    },
+  ],
+  [
+    "reports come twice, the first before the answer",
+    ["created", "delivered"],
+    async (heard) => {
+      await report(heard, "DELIVERED");
+      await heard.take();
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "DELIVERED");
+      await report(heard, "UNDELIVERED");
+    },
+  ],
+  [
+    "it fails over, and arrives",
+    ["created", "accepted", "accepted", "delivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED");
+      await goOn(heard, { kind: "accepted" });
+      await report(heard, "DELIVERED", "two");
+    },
+  ],
+  [
+    "it fails over in vain",
+    ["created", "accepted", "accepted", "undelivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED");
+      await goOn(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED", "two");
+    },
+  ],
+  [
+    "every provider refuses it",
+    ["created", "failed", "undelivered"],
+    async (heard) => {
+      await settle(heard, refused);
+      await goOn(heard, refused);
+    },
+  ],
+  [
+    "the right code comes, twice",
+    ["created", "verified"],
+    async ({ acts, take, job: { verification } }) => {
+      const code = acts.rightCode(verification);
+      await acts.guess(verification, acts.wrongCode(verification));
+      await acts.guess(verification, code);
+      await take();
+      await acts.guess(verification, code);
+    },
+  ],
+  [
+    "it is locked, and then asked about",
+    ["created", "locked"],
+    async ({ acts, take, job: { verification } }) => {
+      const wrong = acts.wrongCode(verification);
+      for (let i = 0; i < 5; i++) await acts.guess(verification, wrong);
+      await take();
+      await acts.guess(verification, wrong);
+    },
+  ],
+  [
+    "it is canceled, twice",
+    ["created", "canceled"],
+    async ({ acts, take, job: { verification } }) => {
+      await acts.cancel(verification);
+      await take();
+      await acts.cancel(verification);
+    },
+  ],
+  [
+    "a guess comes too late, and a sweep after it",
+    ["created", "expired"],
+    async ({ acts, store, system, take, job: { verification } }) => {
+      const code = acts.rightCode(verification);
+      system.advance(600_000);
+      await acts.guess(verification, code);
+      await take();
+      await store.sweep(100, testPolicy.retentionMs, acts.phoneOf);
+    },
+  ],
+  [
+    "sweeps of two processes find it",
+    ["created", "expired"],
+    async ({ acts, store, system }) => {
+      system.advance(600_000);
+      await Promise.all([1, 2, 3].map(() => store.sweep(100, testPolicy.retentionMs, acts.phoneOf)));
+    },
+  ],
+  [
+    "a sweep finds it that has no keys",
+    ["created", "expired"],
+    async ({ store, system }) => {
+      system.advance(600_000);
+      await store.sweep(100, testPolicy.retentionMs);
+    },
+  ],
+  [
+    "nobody sends it in time",
+    ["created", "failed"],
+    async ({ acts, store, system, job }) => {
+      await store.releaseMessages([job]);
+      system.advance(540_000);
+      await acts.claim();
+    },
+  ],
+  [
+    "it is resent",
+    ["created", "accepted", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      heard.system.advance(30_000);
+      const job = await heard.acts.resend(heard.job.verification);
+      await settle({ ...heard, job }, { kind: "accepted" });
+    },
+  ],
+  [
+    "a resend never leaves, and neither does the next one, which has its copy",
+    ["created", "accepted", "undelivered", "undelivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      heard.system.advance(30_000);
+      for (let i = 0; i < 2; i += 1) {
+        const job = await heard.acts.resend(heard.job.verification);
+        await settle({ ...heard, job }, refused);
+        await goOn(heard, refused);
+        heard.system.advance(1);
+      }
+    },
+  ],
+];
