@@ -162,7 +162,7 @@ function describe(report: PrefixReport, mode: GuardMode): string {
     ...(record.refused === 0
       ? []
       : [
-          `${mode === "enforce" ? "Refused" : "It would have refused"} ${record.refused === 1 ? "1 send" : `${record.refused} sends`}, from ${timeOf(record.refusedFirstMs)} to ${timeOf(record.refusedLastMs)}, by the minute.`,
+          `${mode === "enforce" ? "Refused" : "It would have refused"} ${record.refused === 1 ? "1 message" : `${record.refused} messages`}, from ${timeOf(record.refusedFirstMs)} to ${timeOf(record.refusedLastMs)}, by the minute.`,
         ]),
     "",
     `The rule: of every ${blockSends} sends, ${tripVerifiedMax} verified or fewer block the prefix, for an hour at first and doubling to a day. Then ${probesMax}`,

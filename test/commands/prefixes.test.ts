@@ -41,7 +41,7 @@ describe("destinations explain", () => {
     expect(output).toMatch(
       /^\+3161234••••, tenant default: the guard blocks it until \S+Z, the first time in a row\.\n/,
     );
-    expect(output).toMatch(/\nRefused 1 send, from \S+Z to \S+Z, by the minute\.\n/);
+    expect(output).toMatch(/\nRefused 1 message, from \S+Z to \S+Z, by the minute\.\n/);
     expect(output).toMatch(
       /\nTIME +DECISION +VERIFIED +OF +REFUSED +UNTIL +ENFORCED\n\S+Z +blocked +1 +30 +0 +\S+Z +yes\n$/,
     );

@@ -164,6 +164,11 @@ test.each([
     `${callText(testKey, "").replace("content-length: 0", "transfer-encoding: gzip, chunked")}2\r\n{}\r\n0\r\n\r\n`,
     400,
   ],
+  [
+    "a GET in a coding that nobody knows",
+    "GET /livez HTTP/1.1\r\nHost: otpd\r\nTransfer-Encoding: xchunked\r\n\r\n",
+    400,
+  ],
   ["a head that is too large", `GET / HTTP/1.1\r\nx-bomb: ${"x".repeat(20_000)}\r\n\r\n`, 431],
   [
     "a call whose body is no chunk",

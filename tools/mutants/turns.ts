@@ -5,6 +5,14 @@ import type { Mutant } from "./mutant.ts";
 
 export const turnMutants: readonly Mutant[] = [
   {
+    name: "a head that was answered is answered again",
+    breaks: "a client takes the second answer for that of its next request, and refusals count twice",
+    place: "src/server/listener/pipeline.ts#createPipeline",
+    text: ` && !last.headersSent`,
+    replacement: ``,
+    suites: ["test/server/pipelining.test.ts"],
+  },
+  {
     name: "more are told to go on than a turn has room for",
     breaks:
       "where a proxy opens a connection for each request, 2,000 of a stranger's have others by it wait for 3 to 6 s",

@@ -84,7 +84,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   let bodyBytesSeen = 0;
   let [isFull, isResting] = [false, false];
   let lasting: ServerResponse | undefined;
-  let last: IncomingMessage | undefined;
+  let last: ServerResponse | undefined;
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
@@ -92,7 +92,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     if (lasting !== undefined) socket.destroy();
     for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined && !socket.destroyed;) {
       // The body of the last one is let through, which is under way and could not end without it.
-      const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
+      const bodyBytes = bodyBytesDue(last?.req, bodyBytesSeen);
       if (underWay.size >= requestsMax && bodyBytes === 0) isFull = true;
       if (pieces >= piecesPerTurn) rest();
       // node:http pauses the socket too, for an answer that its client is slow to take, and resumes it.
@@ -122,8 +122,8 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   }
 
   function runIfLast(): void {
-    // One whose body breaks off has no other answer.
-    const brokenOff = last?.complete === false ? 1 : 0;
+    // One whose body breaks off has no other answer, unless its head was answered already.
+    const brokenOff = last?.req.complete === false && !last.headersSent ? 1 : 0;
     if (underWay.size <= brokenOff) runLast?.();
   }
 
@@ -136,7 +136,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     underWay.delete(response);
     if (lasting === response) lasting = undefined;
     // Kept until the next one it would live long enough to cost a collection of the whole heap.
-    if (underWay.size === 0 && last?.complete === true) last = undefined;
+    if (underWay.size === 0 && last?.req.complete === true) last = undefined;
     if (runLast !== undefined) runIfLast();
     if (!isFull || underWay.size >= requestsMax) return;
     isFull = false;
@@ -150,11 +150,11 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
       // One that breaks off after whoever listened has left would end the process.
       request.on("error", () => {});
       underWay.add(response);
-      last = request;
+      last = response;
       bodyBytesSeen = 0;
       const lasts = () => {
         lasting = response;
-        if (request !== last || runLast !== undefined || socket.readableLength > 0) socket.destroy();
+        if (response !== last || runLast !== undefined || socket.readableLength > 0) socket.destroy();
       };
       return { ended: ended.bind(undefined, response), lasts };
     },
