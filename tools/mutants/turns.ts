@@ -5,6 +5,22 @@ import type { Mutant } from "./mutant.ts";
 
 export const turnMutants: readonly Mutant[] = [
   {
+    name: "those beside the greedy one are stopped unread",
+    breaks: "sixty connections that pipeline keep the open ones of all other addresses unread for seconds",
+    place: "src/server/listener/pace.ts#spend",
+    text: `|| areBesideDone || !beside.has(each)`,
+    replacement: `|| areBesideDone || true`,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
+    name: "those beside the greedy one for nothing",
+    breaks: "strangers of a second address take all of the time while a call with a key waits",
+    place: "src/server/listener/pace.ts#spend",
+    text: `costBeside >= turnCostMax`,
+    replacement: `costBeside < 0`,
+    suites: ["test/server/turns.test.ts", "test/server/pace.test.ts"],
+  },
+  {
     name: "a head that was answered is answered again",
     breaks: "a client takes the second answer for that of its next request, and refusals count twice",
     place: "src/server/listener/pipeline.ts#createPipeline",

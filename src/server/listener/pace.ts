@@ -97,6 +97,9 @@ export function createPace(clock: Clock = realClock): Pace {
   /** Those that are read from ahead of their turn, and how much that was in this one. */
   const ahead = new Set<Connection>();
   let bytesAhead = 0;
+  /** Those beside the greedy address that were told to go on in this turn, and what they have cost in it. */
+  const beside = new Set<Connection>();
+  let costBeside = 0;
   const ended = createEndedAhead();
   const newcomers: Queue = { line: createLine(), resumed: resumedMin };
   const others: Queue = { line: createLine(), resumed: resumedMin };
@@ -119,6 +122,9 @@ export function createPace(clock: Clock = realClock): Pace {
 
   function turn(): void {
     isDue = false;
+    if (cost >= turnCostMax) for (const each of beside) if (reading.has(each)) wait(each);
+    beside.clear();
+    costBeside = 0;
     const isLong = cost + costLater >= takingTurnCostMax;
     const restMs = rest.turnEnded({ isLong });
     if (isLong && (hasTaken || restMs > 0)) for (const each of active) wait(each);
@@ -159,14 +165,15 @@ export function createPace(clock: Clock = realClock): Pace {
     const most = areMoreToTake
       ? resumedMin
       : Math.min(requestsMax, Math.max(resumed, Math.ceil(line.size * resumedPart)));
-    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy);
+    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy, beside);
     resumeUpTo(most, line, line.next);
   }
 
-  function resumeUpTo(count: number, line: Line, next: Line["next"]): void {
+  function resumeUpTo(count: number, line: Line, next: Line["next"], kind?: Set<Connection>): void {
     for (let left = count; left > 0 && costLater < turnCostMax; left -= 1) {
       const connection = next();
       if (connection === undefined) return;
+      kind?.add(connection);
       resume(connection, line);
     }
   }
@@ -230,8 +237,13 @@ export function createPace(clock: Clock = realClock): Pace {
       return;
     }
     cost += bytes;
+    const isBeside = beside.has(connection);
+    if (isBeside) costBeside += bytes;
     if (cost < turnCostMax) return;
-    for (const each of reading) wait(each);
+    // What was read before goes on first, and may use up the turn before the system is asked for what those beside have sent.
+    const areBesideDone = costBeside >= turnCostMax;
+    for (const each of reading) if (each === connection || areBesideDone || !beside.has(each)) wait(each);
+    if (isBeside && !areBesideDone) return;
     // Those that were to be read from after it come first the next time, or they would never be.
     whose.line.putLast(connection);
   }
