@@ -112,7 +112,7 @@ export function withoutSpentLimits(verification: Verification): Verification {
 
 /**
  * The channels that the messages of a verification were owed by, in the order in which each came up first; those
- * of messages that every provider refused are left out. Those of messages that wait, for a provider that takes none, are in. Pure.
+ * of messages that are proven never to have left are left out. Those of messages that wait, for a provider that takes none, are in. Pure.
  */
 export function channelsUsed(verification: Verification): readonly Channel[] {
   const { log, channel, fallback } = verification;
