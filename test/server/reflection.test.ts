@@ -16,7 +16,7 @@ import {
 import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { connect, constants } from "node:http2";
+import { connect, constants, type ClientHttp2Session } from "node:http2";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -175,21 +175,34 @@ for version in ("v1", "v1alpha"):
   },
 );
 
+/** Begins to ask on a connection, by frames that the test makes. */
+function askOn(
+  client: ClientHttp2Session,
+  path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  more = {},
+) {
+  return client.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...more,
+  });
+}
+
 test("a client that leaves without its answers leaves nothing behind, and no further one is made", async () => {
   const warnings: string[] = [];
   const onWarning = ({ message }: Error) => void warnings.push(message);
   process.on("warning", onWarning);
   // It takes no answer: after the first the server waits for room.
   const client = connect(world.url, { settings: { initialWindowSize: 0 } });
-  const ask = (path: string) =>
-    client.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" });
-  const asking = ask("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+  const asking = askOn(client);
   const file = Buffer.from("otp/v1/otp_service.proto");
   const question = frameOf(0, Buffer.concat([Buffer.from([0x1a, file.length]), file]));
   asking.write(Buffer.concat(Array<Uint8Array>(50).fill(question)));
   await once(asking, "response");
   asking.close(constants.NGHTTP2_CANCEL);
-  const check = ask("/grpc.health.v1.Health/Check");
+  const check = askOn(client, "/grpc.health.v1.Health/Check");
   check.end(frameOf(0, new Uint8Array()));
   await once(check, "response");
   const closed = once(client, "close");
@@ -245,14 +258,7 @@ test("16 questions are answered at once, then none for 20 ms, and no client's be
 
 test("its answers are not compressed: the threads for that are everybody's, and nobody counts what waits for them", async () => {
   const client = connect(world.url);
-  const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-  const asking = client.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/grpc",
-    "grpc-accept-encoding": "gzip",
-    "accept-encoding": "gzip",
-  });
+  const asking = askOn(client, undefined, { "grpc-accept-encoding": "gzip", "accept-encoding": "gzip" });
   const file = Buffer.from("otp/v1/otp_service.proto");
   asking.end(frameOf(0, Buffer.concat([Buffer.from([0x1a, file.length]), file])));
   const [headers] = (await once(asking, "response")) as [Record<string, string>];
@@ -264,13 +270,7 @@ test("its answers are not compressed: the threads for that are everybody's, and 
 
 test("questions are answered before what comes behind them in the same frame is read", async () => {
   const client = connect(world.url);
-  const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-  const asking = client.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/grpc",
-    te: "trailers",
-  });
+  const asking = askOn(client);
   const listing = frameOf(0, Buffer.from([0x3a, 0]));
   const tooLong = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
   asking.end(Buffer.concat([...Array<Uint8Array>(200).fill(listing), tooLong]));

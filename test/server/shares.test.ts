@@ -10,7 +10,7 @@ import { connect as connectTls } from "node:tls";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
-import { makeCertificate } from "../support/network/certificate.ts";
+import { writeCertificate } from "../support/network/certificate.ts";
 import { firstKey, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { openRaw, preface, settings, type RawConnection } from "../support/clients/raw.ts";
 import { headersFrame, hello, hold, livezText, watchFrames, whenAnswered } from "../support/clients/strangers.ts";
@@ -38,14 +38,6 @@ const start = async (env: Record<string, string>, node = process.execPath) => {
   otpd = await startOtpd(folder, env, ["serve"], { node });
   key = await firstKey(otpd);
 };
-/** Makes a certificate, and the settings to serve by it. */
-function writeCertificate(): Record<string, string> {
-  const { cert, key: pem } = makeCertificate("first");
-  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  writeFileSync(certFile, cert);
-  writeFileSync(keyFile, pem);
-  return { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
-}
 
 const holdMore = async (from: string, count: number, ...first: readonly (string | Uint8Array)[]) => {
   const more = await hold(portOf(), from, count, ...first);
@@ -133,7 +125,7 @@ test.each([
 
 test.skipIf(lacks("memory that connections over TLS have room in", "openssl")).each([
   ["3,072 in cleartext", () => ({}), "3072"],
-  ["1,316 over TLS", writeCertificate, "1316"],
+  ["1,316 over TLS", () => writeCertificate(folder, "first"), "1316"],
 ])("512 MiB have room for %s", async (_, settingsFor, connections) => {
   const node = join(folder, "node-with-little-memory");
   const preload = join(folder, "little-memory.mjs");
@@ -208,7 +200,7 @@ test("headers from OTP_SHARED_NETWORKS are not believed", async () => {
 
 const lacksOpenssl = lacks("handshakes that are never ended", "openssl");
 test.skipIf(lacksOpenssl)("handshakes that are never ended count as connections, and make room like them", async () => {
-  await start({ OTP_MAX_CONNECTIONS: "100", ...writeCertificate() });
+  await start({ OTP_MAX_CONNECTIONS: "100", ...writeCertificate(folder, "first") });
   const handshakes = await holdMore(stranger, 100, Buffer.from([22, 3, 1, 2, 0]));
   let closed = 0;
   const some = new Promise<void>((resolve) => {
