@@ -3,7 +3,7 @@
  */
 import type { Channel } from "../otp/channel.ts";
 import type { KeyRing } from "../otp/keys/key-ring.ts";
-import { isInHand, type EndedCall, type SendOutcome } from "../otp/message/message.ts";
+import type { EndedCall, SendOutcome } from "../otp/message/message.ts";
 import { isSandbox, sandboxSend } from "../otp/message/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/decisions/settlement.ts";
 import type { TenantOf } from "../otp/operators/tenant.ts";
@@ -89,9 +89,7 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
     const { policy } = tenantOf(job.verification.tenant);
     return whileClaimed(job, () =>
       store.settleMessage(job.message, phoneOf, (view) =>
-        ended.outcome.kind === "accepted" || isInHand(job.message, view.message)
-          ? decideSettle(view, ended, policy)
-          : { writes: {}, result: view },
+        decideSettle(view, { ...ended, claimed: job.message }, policy),
       ),
     );
   }

@@ -19,7 +19,7 @@ test("a report that comes while its verification is being summed is not lost bet
   const { verification, message } = await acts.send(ann);
   await store.settleMessage(message, acts.phoneOf, (view) => {
     const outcome = { kind: "accepted", providerMessageId: "m1" } as const;
-    return decideSettle(view, { outcome, provider: "one", providers: 1 }, acts.policy);
+    return decideSettle(view, { outcome, provider: "one", providers: 1, claimed: message }, acts.policy);
   });
   await acts.guess(verification, acts.rightCode(verification));
   system.advance(20 * 60_000);

@@ -65,7 +65,9 @@ test("sends of an instance with a lot wait for nobody who counts in the row", as
   // What is given back goes into the lot, without the row.
   const [job] = jobs;
   if (job === undefined) throw new Error("there are twenty");
-  await stores[0]?.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, refused, acts.policy));
+  await stores[0]?.settleMessage(job.message, acts.phoneOf, (view) =>
+    decideSettle(view, { ...refused, claimed: job.message }, acts.policy),
+  );
   expect((await counted(url)).used).toBe(20);
   await holder.end();
   for (const store of stores) await store.close();
@@ -156,7 +158,9 @@ test("a lot is of its day alone", async () => {
   const job = await acts.send(nextPhone());
   clock.advance(1);
   for (let i = 0; i < 3; i += 1) await sendAny(acts);
-  await store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, refused, acts.policy));
+  await store.settleMessage(job.message, acts.phoneOf, (view) =>
+    decideSettle(view, { ...refused, claimed: job.message }, acts.policy),
+  );
   const days = await select(
     { kind: "postgres", url },
     `SELECT (count - (SELECT sum(units) FROM counter_lots AS l WHERE l.day = c.day))::int AS used

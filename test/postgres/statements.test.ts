@@ -78,7 +78,9 @@ test("a batch takes as few statements as its acts depend on each other, however 
   const [, settling] = await asked(() =>
     Promise.all(
       jobs.map(({ message }) =>
-        store.settleMessage(message, acts.phoneOf, (view) => decideSettle(view, accepted, acts.policy)),
+        store.settleMessage(message, acts.phoneOf, (view) =>
+          decideSettle(view, { ...accepted, claimed: message }, acts.policy),
+        ),
       ),
     ),
   );

@@ -149,7 +149,9 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const acts = createActs(store, system, keys);
     const job = await acts.send(ann);
     const call = { outcome: { kind: "accepted" }, provider: "bird", providers: 1 } as const;
-    await store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, call, testPolicy));
+    await store.settleMessage(job.message, acts.phoneOf, (view) =>
+      decideSettle(view, { ...call, claimed: job.message }, testPolicy),
+    );
     expect(await fill()).toEqual({ kind: "occupied" });
     expect((await store.registry.listTenants()).map(({ id }) => id)).toEqual(["default"]);
     expect(await countsOf(store)).toMatchObject({ asked: 1 });

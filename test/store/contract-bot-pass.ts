@@ -36,12 +36,17 @@ async function pairOf({ store, system, acts, beside }: StoreFixture) {
       system,
       keys: acts.keys,
       tenantOf,
-      async deliver({ message: { verificationId, copy } }) {
+      async deliver({ message }) {
         if (state.isDown) {
-          return own.settleMessage({ verificationId, copy }, phoneOf, (view) =>
+          return own.settleMessage(message, phoneOf, (view) =>
             decideSettle(
               view,
-              { outcome: { kind: "refused", cause: "balance", detail: "" }, provider: "test", providers: 1 },
+              {
+                outcome: { kind: "refused", cause: "balance", detail: "" },
+                provider: "test",
+                providers: 1,
+                claimed: message,
+              },
               policy,
             ),
           );

@@ -63,7 +63,7 @@ async function exhaust(acts: Acts, region = "NL"): Promise<number> {
 
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome) {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
-    decideSettle(view, { outcome, provider: "one", providers: 1 }, acts.policy),
+    decideSettle(view, { outcome, provider: "one", providers: 1, claimed: job.message }, acts.policy),
   );
 }
 

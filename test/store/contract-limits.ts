@@ -42,7 +42,7 @@ const ambiguous: SendOutcome = { kind: "ambiguous", detail: "no answer" };
 
 /** Notes what the only provider of its channel says of a message. */
 function settleAs(store: Store, { phoneOf, policy }: Acts, { message }: Job, outcome: SendOutcome) {
-  const call = { outcome, provider: "only", providers: 1 };
+  const call = { outcome, provider: "only", providers: 1, claimed: message };
   return store.settleMessage(message, phoneOf, (view) => decideSettle(view, call, policy));
 }
 

@@ -16,7 +16,7 @@ const second = 1_000;
 
 function settle(store: Store, acts: Acts, { message }: Job, outcome: SendOutcome, provider: string) {
   return store.settleMessage(message, acts.phoneOf, (view) =>
-    decideSettle(view, { outcome, provider, providers: 2 }, acts.policy),
+    decideSettle(view, { outcome, provider, providers: 2, claimed: message }, acts.policy),
   );
 }
 
@@ -84,6 +84,7 @@ export function logCases(withStore: WithStore): void {
               outcome: { kind: "refused", cause: "recipient", detail: "none" },
               provider: "one",
               providers: 1,
+              claimed: failed.message,
             },
             acts.policy,
           ),

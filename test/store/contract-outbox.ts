@@ -23,7 +23,7 @@ function fail(): never {
 
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
-    decideSettle(view, { outcome, provider: "test", providers: 1 }, acts.policy),
+    decideSettle(view, { outcome, provider: "test", providers: 1, claimed: job.message }, acts.policy),
   );
 }
 

@@ -112,7 +112,11 @@ export function prefixCases(withStore: WithStore): void {
         await acts.send(ann);
         await acts.guess(verification, acts.rightCode(verification));
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
-          decideSettle(view, { outcome: { kind: "accepted" }, provider: "test", providers: 1 }, testPolicy),
+          decideSettle(
+            view,
+            { outcome: { kind: "accepted" }, provider: "test", providers: 1, claimed: message },
+            testPolicy,
+          ),
         );
         expect(await counts(store)).toEqual({ sent: 2, ended: 1, verified: 1 });
       }),
@@ -137,7 +141,7 @@ export function prefixCases(withStore: WithStore): void {
         const { message } = await acts.send(ann);
         const outcome = { kind: "refused", cause: "recipient", detail: "no such number" } as const;
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
-          decideSettle(view, { outcome, provider: "test", providers: 1 }, testPolicy),
+          decideSettle(view, { outcome, provider: "test", providers: 1, claimed: message }, testPolicy),
         );
         expect(await counts(store)).toEqual({ sent: 0, ended: 0, verified: 0 });
       }),

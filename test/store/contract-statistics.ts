@@ -112,7 +112,7 @@ const refused: SendOutcome = { kind: "refused", cause: "recipient", detail: "no"
 
 function settleBy(store: Store, acts: Acts, job: Job, provider: string, outcome: SendOutcome) {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
-    decideSettle(view, { outcome, provider, providers: 1 }, acts.policy),
+    decideSettle(view, { outcome, provider, providers: 1, claimed: job.message }, acts.policy),
   );
 }
 

@@ -13,19 +13,32 @@ type Heard = Pick<StoreFixture, "store" | "system" | "acts"> & {
 
 export function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendOutcome, provider = "one") {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
-    decideSettle(view, { outcome, provider, providers: 2 }, acts.policy),
+    decideSettle(view, { outcome, provider, providers: 2, claimed: job.message }, acts.policy),
   );
 }
 function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED" | "UNDELIVERED", provider = "one") {
   const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providersOf: () => ["one", "two"] };
   return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
 }
+/** It is in hand for the next provider. */
+async function claimed(heard: Heard): Promise<Heard> {
+  const [job] = await heard.acts.claim();
+  if (job === undefined) throw new Error("it does not go on");
+  return { ...heard, job };
+}
 /** The next provider is tried, and answers. */
 async function goOn(heard: Heard, outcome: SendOutcome) {
-  const [again] = await heard.acts.claim();
-  if (again === undefined) throw new Error("it does not go on");
-  await settle({ ...heard, job: again }, outcome, "two");
+  await settle(await claimed(heard), outcome, "two");
 }
+/** The first provider's acceptance is noted again once the next one has the message, since its first commit was in doubt. */
+async function notedOnceMore(heard: Heard): Promise<Heard> {
+  await settle(heard, accepted);
+  await report(heard, "UNDELIVERED");
+  const again = await claimed(heard);
+  await settle(heard, accepted);
+  return again;
+}
+const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
 const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
 
 /** What happens after a send, and what is told of it, in order. */
@@ -50,6 +63,25 @@ export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] =
       heard.system.advance(5);
       await settle(heard, { kind: "accepted" });
       await goOn(heard, { kind: "accepted" });
+    },
+  ],
+  [
+    "an acceptance is noted once more while the next provider has it, which takes it too",
+    ["created", "accepted", "accepted"],
+    async (heard) => settle(await notedOnceMore(heard), accepted, "two"),
+  ],
+  [
+    "an acceptance is noted once more while the next provider has it, which refuses it",
+    ["created", "accepted", "undelivered"],
+    async (heard) => settle(await notedOnceMore(heard), refused, "two"),
+  ],
+  [
+    "an acceptance is noted once more while the next provider has it, which has it wait and takes it then",
+    ["created", "accepted", "accepted"],
+    async (heard) => {
+      await settle(await notedOnceMore(heard), { kind: "throttled", detail: "wait" }, "two");
+      heard.system.advance(1_000);
+      await goOn(heard, accepted);
     },
   ],
   [

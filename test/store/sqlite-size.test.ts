@@ -35,7 +35,11 @@ test("a pending verification whose message was delivered takes at most 600 bytes
         const { message } = await acts.send(`+316${10_000_000 + i * 3_331}` as E164);
         const providerMessageId = Buffer.from(system.randomBytes(16)).toString("hex");
         await store.settleMessage(message, acts.phoneOf, (view) =>
-          decideSettle(view, { outcome: { kind: "accepted", providerMessageId }, provider, providers: 1 }, acts.policy),
+          decideSettle(
+            view,
+            { outcome: { kind: "accepted", providerMessageId }, provider, providers: 1, claimed: message },
+            acts.policy,
+          ),
         );
         const said = { delivery: "DELIVERED", providerMessageId, detail: undefined, provider } as const;
         await store.settleMessage(message, acts.phoneOf, (view) =>

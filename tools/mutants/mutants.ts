@@ -264,9 +264,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "settled out of hand",
     breaks: "a late answer takes a message from the worker that has it",
-    place: "src/delivery/dispatcher.ts#settle",
-    text: `outcome.kind === "accepted" || isInHand(job.message, view.message)`,
-    replacement: `outcome.kind === "accepted" || isInHand(job.message, job.message)`,
+    place: "src/otp/decisions/settlement.ts#decideSettle",
+    text: `!isInHand(call.claimed, view.message) && !isNews`,
+    replacement: `!isInHand(view.message, view.message) && !isNews`,
   },
   {
     name: "called without a second look",

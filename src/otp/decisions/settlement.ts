@@ -20,6 +20,7 @@ import {
   forward,
   giveUp,
   isDone,
+  isInHand,
   isProvenUnsent,
   report,
   settle,
@@ -50,21 +51,24 @@ export interface Settled {
   readonly verification: Verification;
 }
 
+/** A call that has ended, and the message as it was claimed for it. */
+export interface ClaimedCall extends EndedCall {
+  readonly claimed: Message;
+}
+
 /**
  * Notes a provider's answer. A message that is proven never to have left gives back its budget, and what it took of the
  * daily cap while the day lasts. If it is the only one of its verification, there is no code out there to wait for: the
  * verification becomes FAILED, or goes on by its next channel at once. A resend that never left does not count.
  */
-export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
+export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;
-  // It is in nobody's hand: a worker that was faster, or an earlier try to note this very answer, has ended it or put it
-  // back. Only an acceptance is still to be noted. Anything else, counted again, would give the budget back twice, send an
-  // accepted text once more, or give up a message that has a provider left to go to.
-  const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
-  // An acceptance that is noted once more happened once. What came behind it may have the next provider's turn come.
-  const isKnown = !isInHand && isAccepted(verification, view.message.copy, call.provider);
-  if (isKnown || (!isInHand && call.outcome.kind !== "accepted"))
-    return nothing({ message: view.message, verification });
+  // Where it is no longer in this worker's hand, another one was faster, or an earlier try to note this very answer has
+  // ended it or put it back, and the next provider may have it by now. Only an acceptance is still to be noted, once.
+  // Anything else, counted again, would give the budget back twice, send an accepted text once more, or give up a message
+  // that has a provider left to go to.
+  const isNews = call.outcome.kind === "accepted" && !isAccepted(verification, view.message.copy, call.provider);
+  if (!isInHand(call.claimed, view.message) && !isNews) return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
   const providers = isSuperseded(view) ? 0 : call.providers;
   const answered = settle(view.message, { ...call, providers }, now);
@@ -79,11 +83,12 @@ export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled>
   return concluded(noted(view, "given-up", null), giveUp(view.message), policy);
 }
 
+const taken: ReadonlySet<string> = new Set<ProviderCallOutcome>(["accepted", "delivered", "undelivered"]);
+
 /** Whether the log says already that a provider has taken a message. */
 function isAccepted({ log }: Verification, copy: number, provider: string): boolean {
   return log.entries.some(
-    (entry) =>
-      entry.kind === "call" && entry.outcome === "accepted" && entry.copy === copy && entry.provider === provider,
+    (entry) => entry.kind === "call" && taken.has(entry.outcome) && entry.copy === copy && entry.provider === provider,
   );
 }
 

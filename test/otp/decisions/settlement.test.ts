@@ -39,7 +39,9 @@ const copy = (n: number, changes: Partial<Message> = {}) => messageOf({ copy: n,
 
 function settled(changes: Partial<SettleView>, outcome: SendOutcome, providers = 1) {
   const view = { now, message: messageOf(), verification: sending(), phone: phoneAfter(1), ...changes };
-  return decideSettle(view, { outcome, provider: "one", providers }, policy);
+  // One that is done with is in nobody's hand.
+  const claimed = { ...view.message, dueMs: view.message.dueMs ?? now };
+  return decideSettle(view, { outcome, provider: "one", providers, claimed }, policy);
 }
 
 describe("a first message", () => {

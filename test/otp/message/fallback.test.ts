@@ -281,7 +281,7 @@ describe("a message of a verification that falls back", () => {
   const settled = (verification: Verification, outcome: SendOutcome, message = messageOf()) =>
     decideSettle(
       { now: now + secondMs, message, verification, phone: phoneAfter(2) },
-      { outcome, provider: "one", providers: 1 },
+      { outcome, provider: "one", providers: 1, claimed: message },
       policy,
     ).writes;
 

@@ -173,7 +173,7 @@ describe("a message that a provider answered", () => {
   const answered = (outcome: SendOutcome, daily: DailyCount | undefined, now = testEpochMs) =>
     decideSettle(
       { now, message: inHand, verification: verificationOf(), phone: freshPhone, days: daily && daysOf(daily) },
-      { outcome, provider: "one", providers: 1 },
+      { outcome, provider: "one", providers: 1, claimed: inHand },
       capped,
     );
 
