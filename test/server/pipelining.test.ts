@@ -190,6 +190,19 @@ test.each([
   expect(answers.match(/(?<=HTTP\/1\.1 )\d+/g)).toEqual(["200", `${status}`]);
 });
 
+test.each([
+  ["a wrong key", callText("wrong key", "")],
+  ["a path that is not there", callText(testKey, "").replace("/v1/otp/send", "/nowhere")],
+])("a call with %s is answered once, also where its body is no chunk", async (_, text) => {
+  await listenWith();
+  const connection = await open(false);
+  connection.write(text.replace("content-length: 0", "transfer-encoding: chunked"));
+  await connection.until((bytes) => (bytes.includes("HTTP/1.1 40") ? true : undefined));
+  connection.write("?\r\n\r\n");
+  const answers = (await connection.closed).toString("latin1");
+  expect(answers.match(/(?<=HTTP\/1\.1 )\d+/g)).toHaveLength(1);
+});
+
 test("requests that come a byte at a time, and bodies with empty lines in them, are read as they are", async () => {
   await listenWith();
   const connection = await open(false);

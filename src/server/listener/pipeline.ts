@@ -124,7 +124,10 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   function runIfLast(): void {
     // One whose body breaks off has no other answer, unless its head was answered already.
     const brokenOff = last?.req.complete === false && !last.headersSent ? 1 : 0;
-    if (underWay.size <= brokenOff) runLast?.();
+    if (underWay.size > brokenOff) return;
+    // A call that was refused on its head has had its answer, whatever its body turns out to be.
+    if (last?.req.complete === false && last.headersSent) socket.destroySoon();
+    else runLast?.();
   }
 
   function goOn(): void {
