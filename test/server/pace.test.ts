@@ -224,7 +224,10 @@ test("a newcomer has its turn beside a crowd that never stops asking", async () 
   expect(asked).toBeLessThan(2_000);
 });
 
-test("an open connection of another address is read from beside a crowd that pipelines without end", async () => {
+test.each([
+  ["an address", ["127.0.0.2"]],
+  ["two", ["127.0.0.2", "127.0.0.4"]],
+])("an open connection is read from beside a crowd of %s that pipelines without end", async (_, addresses) => {
   await listenWith();
   const open = await openRaw(listener.port, undefined, "127.0.0.3");
   opened.push(open);
@@ -234,8 +237,8 @@ test("an open connection of another address is read from beside a crowd that pip
   open.write(get);
   await answers(1);
   const crowd = Array.from({ length: 30 }, () =>
-    connectTcp({ port: listener.port, host: "127.0.0.1", localAddress: "127.0.0.2" }).resume(),
-  );
+    addresses.map((localAddress) => connectTcp({ port: listener.port, host: "127.0.0.1", localAddress }).resume()),
+  ).flat();
   onTestFinished(() => crowd.forEach((socket) => socket.destroy()));
   for (const socket of crowd) socket.on("error", () => {}).write(get.repeat(2_000));
   await listener.came(1_000);

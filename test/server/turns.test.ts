@@ -271,19 +271,22 @@ function createTimedLoop() {
   };
 }
 
-test("while a call with a key is under way strangers have half of the time, and all of it before and after", async () => {
-  const { open, asks, pace, shareOfAsking } = createTimedLoop();
-  for (let i = 0; i < 20; i += 1) open(asks, `192.0.2.${i % 4}`);
-  expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
-  pace.callsBegan(2);
-  const share = await shareOfAsking(2_000);
-  expect(share).toBeGreaterThan(0.4);
-  expect(share).toBeLessThan(0.55);
-  pace.callEnded();
-  expect(await shareOfAsking(2_000)).toBeLessThan(0.55);
-  pace.callEnded();
-  expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
-});
+test.each([4, 20])(
+  "while a call with a key is under way strangers of %d addresses have half of the time, and else all",
+  async (addresses) => {
+    const { open, asks, pace, shareOfAsking } = createTimedLoop();
+    for (let i = 0; i < 20; i += 1) open(asks, `192.0.2.${i % addresses}`);
+    expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
+    pace.callsBegan(2);
+    const share = await shareOfAsking(2_000);
+    expect(share).toBeGreaterThan(0.4);
+    expect(share).toBeLessThan(0.55);
+    pace.callEnded();
+    expect(await shareOfAsking(2_000)).toBeLessThan(0.55);
+    pace.callEnded();
+    expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
+  },
+);
 
 test("a new connection has its turn while strangers rest", async () => {
   const { open, asks, pace, readsOf, turns, nowMs } = createTimedLoop();

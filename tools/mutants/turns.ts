@@ -13,8 +13,16 @@ export const turnMutants: readonly Mutant[] = [
     suites: ["test/server/pace.test.ts"],
   },
   {
+    name: "all of an address beside the greedy one",
+    breaks: "two addresses that pipeline keep the open connections of all others unread for seconds",
+    place: "src/server/listener/pace.ts#createPace.resumeSome",
+    text: `if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);`,
+    replacement: `beside.add(connection);`,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "those beside the greedy one for nothing",
-    breaks: "strangers of a second address take all of the time while a call with a key waits",
+    breaks: "strangers of many addresses take all of the time while a call with a key waits",
     place: "src/server/listener/pace.ts#spend",
     text: `costBeside >= turnCostMax`,
     replacement: `costBeside < 0`,

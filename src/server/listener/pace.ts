@@ -18,7 +18,7 @@
 import { readerOf, type Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
 import { createEndedAhead } from "./ended-ahead.ts";
-import { createLine, type Line } from "./line.ts";
+import { createLine, networkOf, type Line } from "./line.ts";
 import { handleOf } from "./handle.ts";
 import { createRest } from "./strangers-rest.ts";
 
@@ -97,7 +97,7 @@ export function createPace(clock: Clock = realClock): Pace {
   /** Those that are read from ahead of their turn, and how much that was in this one. */
   const ahead = new Set<Connection>();
   let bytesAhead = 0;
-  /** Those beside the greedy address that were told to go on in this turn, and what they have cost in it. */
+  /** Those beside the greedy address that were told to go on in this turn, one of each network, and what they have cost in it. */
   const beside = new Set<Connection>();
   let costBeside = 0;
   const ended = createEndedAhead();
@@ -165,15 +165,18 @@ export function createPace(clock: Clock = realClock): Pace {
     const most = areMoreToTake
       ? resumedMin
       : Math.min(requestsMax, Math.max(resumed, Math.ceil(line.size * resumedPart)));
-    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy, beside);
+    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy, (connection) => {
+      // Of each network one: a second one that is greedy would use up what is for all.
+      if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);
+    });
     resumeUpTo(most, line, line.next);
   }
 
-  function resumeUpTo(count: number, line: Line, next: Line["next"], kind?: Set<Connection>): void {
+  function resumeUpTo(count: number, line: Line, next: Line["next"], told?: (connection: Connection) => void): void {
     for (let left = count; left > 0 && costLater < turnCostMax; left -= 1) {
       const connection = next();
       if (connection === undefined) return;
-      kind?.add(connection);
+      told?.(connection);
       resume(connection, line);
     }
   }
