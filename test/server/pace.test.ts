@@ -224,35 +224,6 @@ test("a newcomer has its turn beside a crowd that never stops asking", async () 
   expect(asked).toBeLessThan(2_000);
 });
 
-test.each([
-  ["an address", ["127.0.0.2"]],
-  ["two", ["127.0.0.2", "127.0.0.4"]],
-])("an open connection is read from beside a crowd of %s that pipelines without end", async (_, addresses) => {
-  await listenWith();
-  const open = await openRaw(listener.port, undefined, "127.0.0.3");
-  opened.push(open);
-  const get = texts(1, kinds[0] as Kind);
-  const answers = (count: number) =>
-    open.until(() => (open.text().split("HTTP/1.1 200").length > count ? true : undefined));
-  open.write(get);
-  await answers(1);
-  const crowd = Array.from({ length: 30 }, () =>
-    addresses.map((localAddress) => connectTcp({ port: listener.port, host: "127.0.0.1", localAddress }).resume()),
-  ).flat();
-  onTestFinished(() => crowd.forEach((socket) => socket.destroy()));
-  for (const socket of crowd) socket.on("error", () => {}).write(get.repeat(2_000));
-  await listener.came(1_000);
-  const asked: number[] = [];
-  for (let i = 0; i < 5; i += 1) {
-    const before = listener.asked;
-    open.write(get);
-    await answers(i + 2);
-    asked.push(listener.asked - before);
-  }
-  // A few turns: one may have what is read in it, what was read before, and what those of one connection bring on top.
-  expect(Math.max(...asked)).toBeLessThan(2_000);
-});
-
 function ask(session: ClientHttp2Session): Promise<void> {
   return new Promise((resolve) => {
     const stream = session.request({ ":path": "/page" });

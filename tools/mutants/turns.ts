@@ -10,7 +10,7 @@ export const turnMutants: readonly Mutant[] = [
     place: "src/server/listener/pace.ts#spend",
     text: `|| areBesideDone || !beside.has(each)`,
     replacement: `|| areBesideDone || true`,
-    suites: ["test/server/pace.test.ts"],
+    suites: ["test/server/beside-greedy.test.ts"],
   },
   {
     name: "all of an address beside the greedy one",
@@ -18,7 +18,16 @@ export const turnMutants: readonly Mutant[] = [
     place: "src/server/listener/pace.ts#createPace.resumeSome",
     text: `if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);`,
     replacement: `beside.add(connection);`,
-    suites: ["test/server/pace.test.ts"],
+    suites: ["test/server/beside-greedy.test.ts"],
+  },
+  {
+    name: "none of the greedy address's own",
+    breaks:
+      "sixty connections that pipeline keep the open ones of everybody else behind their address unread for seconds",
+    place: "src/server/listener/pace.ts#createPace.resumeSome",
+    text: `resumeUpTo(1, line, line.nextEmptyOfGreedy, (connection) => beside.add(connection));`,
+    replacement: ``,
+    suites: ["test/server/beside-greedy.test.ts"],
   },
   {
     name: "those beside the greedy one for nothing",
@@ -26,7 +35,7 @@ export const turnMutants: readonly Mutant[] = [
     place: "src/server/listener/pace.ts#spend",
     text: `costBeside >= turnCostMax`,
     replacement: `costBeside < 0`,
-    suites: ["test/server/turns.test.ts", "test/server/pace.test.ts"],
+    suites: ["test/server/turns.test.ts", "test/server/beside-greedy.test.ts"],
   },
   {
     name: "a head that was answered is answered again",

@@ -24,6 +24,8 @@ export interface Line {
   next(): Connection | undefined;
   /** The same among other addresses than the one that last used up a turn; undefined where there is no such address. */
   nextBesideGreedy(): Connection | undefined;
+  /** One of that address, if it is not passed over now, of which nothing is in memory. */
+  nextEmptyOfGreedy(): Connection | undefined;
   /** Puts a connection's address, which has used up a turn, behind all others. */
   putLast(connection: Connection): void;
   readonly size: number;
@@ -43,6 +45,8 @@ interface Group {
 
 /** How often in a row the address that last used up a turn is passed over. */
 const passesMax = 3;
+/** So many of its connections are looked at for one of which nothing is in memory. */
+const looksMax = 1_000;
 
 // Longer than 80 lines: short acts on the same two maps, which two functions would only hand to each other.
 export function createLine(): Line {
@@ -51,6 +55,8 @@ export function createLine(): Line {
   /** The address that last used up a turn, and how often it was passed over since its own. */
   let greedy: string | undefined;
   let passes = 0;
+
+  const isPassedOver = () => byAddress.size > 1 && passes < passesMax;
 
   function groupOf(connection: Connection): Group {
     const address = networkOf(connection);
@@ -127,12 +133,21 @@ export function createLine(): Line {
     },
     next() {
       for (const [address, its] of byAddress) {
-        if (address === greedy && byAddress.size > 1 && passes < passesMax) {
+        if (address === greedy && isPassedOver()) {
           passes += 1;
           continue;
         }
         if (address === greedy) passes = 0;
         return turnOf(address, its);
+      }
+      return undefined;
+    },
+    nextEmptyOfGreedy() {
+      if (greedy === undefined || isPassedOver()) return undefined;
+      let looks = looksMax;
+      for (const each of byAddress.get(greedy)?.others ?? []) {
+        if (waiting.get(each) === undefined && each.socket.readableLength === 0) return each;
+        if ((looks -= 1) === 0) return undefined;
       }
       return undefined;
     },

@@ -97,7 +97,7 @@ export function createPace(clock: Clock = realClock): Pace {
   /** Those that are read from ahead of their turn, and how much that was in this one. */
   const ahead = new Set<Connection>();
   let bytesAhead = 0;
-  /** Those beside the greedy address that were told to go on in this turn, one of each network, and what they have cost in it. */
+  /** Those beside what the greedy address has in memory that were told to go on in this turn, one of each network, and what they have cost in it. */
   const beside = new Set<Connection>();
   let costBeside = 0;
   const ended = createEndedAhead();
@@ -169,6 +169,8 @@ export function createPace(clock: Clock = realClock): Pace {
       // Of each network one: a second one that is greedy would use up what is for all.
       if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);
     });
+    // And one of its own that has nothing in memory: what is there goes on first, and would use up the turn before it is read from.
+    resumeUpTo(1, line, line.nextEmptyOfGreedy, (connection) => beside.add(connection));
     resumeUpTo(most, line, line.next);
   }
 
