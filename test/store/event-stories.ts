@@ -16,7 +16,11 @@ export function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendO
     decideSettle(view, { outcome, provider, providers: 2, claimed: job.message }, acts.policy),
   );
 }
-function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED" | "UNDELIVERED", provider = "one") {
+function report(
+  { store, acts, job }: Omit<Heard, "take">,
+  delivery: "ACCEPTED" | "DELIVERED" | "UNDELIVERED",
+  provider = "one",
+) {
   const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providersOf: () => ["one", "two"] };
   return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
 }
@@ -82,6 +86,32 @@ export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] =
       await settle(await notedOnceMore(heard), { kind: "throttled", detail: "wait" }, "two");
       heard.system.advance(1_000);
       await goOn(heard, accepted);
+    },
+  ],
+  [
+    "its report comes before its answer, less than a lease before its deadline",
+    ["created", "accepted", "accepted", "delivered"],
+    async (heard) => {
+      await settle(heard, accepted);
+      heard.system.advance(520_000);
+      const resent = { ...heard, job: await heard.acts.resend(heard.job.verification) };
+      await report(resent, "UNDELIVERED");
+      await settle(resent, accepted);
+      await goOn(resent, accepted);
+      await report(resent, "DELIVERED", "two");
+    },
+  ],
+  [
+    "nobody answers, one is reported to have it, and its deadline comes",
+    ["created", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "ambiguous", detail: "no answer" });
+      await goOn(heard, { kind: "ambiguous", detail: "no answer" });
+      await report(heard, "ACCEPTED", "two");
+      heard.system.advance(540_000);
+      await heard.acts.claim();
+      const [message] = await heard.store.readMessages(heard.job.verification.id);
+      if (message?.delivery !== "ACCEPTED") throw new Error(`it is ${message?.delivery}`);
     },
   ],
   [

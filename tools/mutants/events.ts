@@ -16,6 +16,23 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "a late call taken for done",
+    breaks:
+      "a message that is reported undelivered before its answer, in its last minute and a half, never gets to the next provider",
+    place: "src/otp/message/message.ts#isDone",
+    text: `message.dueMs === message.deadlineMs`,
+    replacement: `message.dueMs >= message.deadlineMs`,
+    suites: contract,
+  },
+  {
+    name: "a deadline takes back what a report has said",
+    breaks: "a message that its provider has is told as never sent, and costs nothing in the statistics",
+    place: "src/otp/message/message.ts#report",
+    text: `delivery === "DELIVERED" || (delivery === "ACCEPTED" && isDone(message))`,
+    replacement: `delivery === "DELIVERED"`,
+    suites: ["test/otp/message/claim.test.ts"],
+  },
+  {
     name: "two messages of one copy, and one event",
     breaks: "a tenant never hears that a resend did not arrive where the one before it was refused",
     place: "src/otp/decisions/event.ts#verificationEvents",

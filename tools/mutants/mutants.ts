@@ -150,7 +150,7 @@ export const mutants: readonly Mutant[] = [
     breaks: "a message is called for again while its first call is under way",
     place: "src/otp/message/message.ts#newMessage",
     text: `    providerIndex: 0,
-    dueMs: now + leaseMs,`,
+    dueMs: leaseEnd(now, facts.deadlineMs),`,
     replacement: `    providerIndex: 0,
     dueMs: now,`,
   },

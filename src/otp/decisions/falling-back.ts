@@ -5,7 +5,7 @@
  */
 import type { Channel } from "../channel.ts";
 import { nextDueMs, withoutNext, type Fallback } from "../message/fallback.ts";
-import { failuresMax, giveUp, isProvenUnsent, type Message } from "../message/message.ts";
+import { giveUp, isDone, isProvenUnsent, type Message } from "../message/message.ts";
 import {
   askGuard,
   givenBack,
@@ -128,10 +128,8 @@ function dropped({ verification, phone, now }: FallbackView, writes: Writes = {}
 }
 
 /** True while the message is in a worker's hand, and its call not settled. */
-function isUnderWay({ delivery, dueMs, deadlineMs, calls, failures }: Message, now: Instant): boolean {
-  if (dueMs === null || delivery === "QUEUED" || dueMs <= now) return false;
-  // What has been called for in vain waits for a report until its deadline.
-  return dueMs !== deadlineMs || (calls > failures && failures < failuresMax);
+function isUnderWay(message: Message, now: Instant): boolean {
+  return message.delivery !== "QUEUED" && !isDone(message) && (message.dueMs ?? now) > now;
 }
 
 interface GivenUp {

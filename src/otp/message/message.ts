@@ -134,7 +134,7 @@ export function newMessage({ now, ...facts }: MessageFacts): Message {
     maybeSent: false,
     recipientRefused: true,
     providerIndex: 0,
-    dueMs: now + leaseMs,
+    dueMs: leaseEnd(now, facts.deadlineMs),
     provider: null,
     providerMessageId: null,
     detail: null,
@@ -150,24 +150,33 @@ export function claim(message: Message, now: Instant): Message {
     delivery: "SENDING",
     calls: message.calls + 1,
     maybeSent: message.maybeSent || cutShort,
-    dueMs: now + leaseMs,
+    dueMs: leaseEnd(now, message.deadlineMs),
   };
 }
 
-/** The message after it was claimed and put back unsent. Pure. */
+/** The message after it was claimed and put back unsent, unless its provider has said meanwhile that it has it. Pure. */
 export function unclaim(message: Message, now: Instant): Message {
+  if (message.delivery === "ACCEPTED") return { ...message, calls: message.calls - 1, dueMs: null };
   return { ...message, delivery: "QUEUED", calls: message.calls - 1, dueMs: now };
 }
 
-/** True once no further call will be made for this message. Pure. */
+/** True once no further call will be made for this message, and none is under way. Pure. */
 export function isDone(message: Message): boolean {
-  return message.dueMs === null || message.dueMs >= message.deadlineMs;
+  // What waits for its report does so until its deadline. A lease may end behind that, and never does so with it.
+  return message.dueMs === null || message.dueMs === message.deadlineMs;
 }
 
-/** The message after its deadline, its verification's end or the daily cap came before it was sent. Pure. */
+/** When the lease of a claim ends. */
+function leaseEnd(now: Instant, deadlineMs: Instant): Instant {
+  return now + leaseMs === deadlineMs ? deadlineMs + 1 : now + leaseMs;
+}
+
+/** The message after its deadline, its verification's end or the daily cap came before it was sent. What a report said stays. Pure. */
 export function giveUp(message: Message): Message {
   const cutShort = message.calls > message.failures;
-  return { ...message, delivery: "EXPIRED", maybeSent: message.maybeSent || cutShort, dueMs: null };
+  const isReported = message.delivery === "ACCEPTED" || message.delivery === "UNDELIVERED";
+  const delivery = isReported ? message.delivery : "EXPIRED";
+  return { ...message, delivery, maybeSent: message.maybeSent || cutShort, dueMs: null };
 }
 
 /**
@@ -249,7 +258,7 @@ export function report(
   const before = delivery === "DELIVERED" ? null : message.detail;
   const detail = providerReason(said.detail) ?? before;
   const reported: Message = { ...message, delivery, detail, maybeSent: true };
-  if (delivery === "DELIVERED") return { ...reported, dueMs: null };
+  if (delivery === "DELIVERED" || (delivery === "ACCEPTED" && isDone(message))) return { ...reported, dueMs: null };
   // While a call is under way its own end decides.
   return delivery === "UNDELIVERED" && isDone(message) ? failOver(reported, said.providers, now, said.next) : reported;
 }

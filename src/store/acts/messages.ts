@@ -33,7 +33,7 @@ const sql = {
   outbox: {
     name: "outbox",
     text: `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due, (SELECT count(*) FROM (
-        SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT $1
+        SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms <> deadline_ms LIMIT $1
       ) AS owed) AS depth`,
   },
 } as const;

@@ -6,12 +6,9 @@ import {
   giveUp,
   isDone,
   isProvenUnsent,
-  leaseMs,
-  newMessage,
   report,
   retryDelayMs,
   settle,
-  unclaim,
   type Delivery,
   type Message,
   type SendOutcome,
@@ -322,42 +319,6 @@ describe("what is noted of an answer", () => {
     const message = Object.freeze(messageOf());
     for (const outcome of Object.values(outcomes)) settle(message, { outcome, provider: "one", providers: 2 }, now);
     expect(message).toEqual(messageOf());
-  });
-});
-
-describe("a claim", () => {
-  const queued = settle(messageOf(), { outcome: outcomes.unavailable, provider: "one", providers: 1 }, now);
-
-  test("lasts 30 s and counts a call", () => {
-    expect(
-      newMessage({ verificationId: "id", copy: 0, channel: "sms", now, deadlineMs: now + minuteMs, countedDay: null }),
-    ).toMatchObject({ calls: 1, dueMs: now + leaseMs });
-    expect(claim(queued, now + 500)).toMatchObject({ delivery: "SENDING", calls: 2, dueMs: now + 500 + 30 * secondMs });
-  });
-
-  test("after a call that a crash cut short takes the message for perhaps sent", () => {
-    expect(claim(queued, now).maybeSent).toBe(false);
-    expect(claim(messageOf(), now + leaseMs).maybeSent).toBe(true);
-  });
-
-  test("that is given back leaves no trace", () => {
-    expect(unclaim(claim(queued, now), now)).toEqual({ ...queued, dueMs: now });
-    expect(claim(unclaim(messageOf(), now), now)).toEqual(messageOf());
-  });
-});
-
-describe("a message too late to send", () => {
-  test("is proven unsent if every call was", () => {
-    const queued = settle(messageOf(), { outcome: outcomes.unavailable, provider: "one", providers: 1 }, now);
-    expect(fateOf(giveUp(queued))).toBe("EXPIRED, proven unsent");
-    expect(fateOf(giveUp(unclaim(messageOf(), now)))).toBe("EXPIRED, proven unsent");
-  });
-
-  test("may have been sent if a call was ambiguous or cut short", () => {
-    expect(fateOf(giveUp(messageOf()))).toBe("EXPIRED");
-    expect(
-      fateOf(giveUp(settle(messageOf(), { outcome: outcomes.ambiguous, provider: "one", providers: 1 }, now))),
-    ).toBe("EXPIRED");
   });
 });
 
