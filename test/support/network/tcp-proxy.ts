@@ -11,7 +11,7 @@ export interface TcpProxy {
   connections(): number;
   /** How many were open at most. */
   mostConnections(): number;
-  /** When nothing at all came back for three quarters of a second or more, by `performance.now()`. */
+  /** When nothing at all, or nothing on a connection that had asked, came back for three quarters of a second or more, by `performance.now()`. */
   readonly pauses: readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Ends every connection at once, with a reset. New ones get through. */
   cut(): void;
@@ -49,6 +49,8 @@ interface Link {
   far: Socket | undefined;
   held: (() => void)[] | undefined;
   isSilenced: boolean;
+  /** When it first asked for what has not come back yet. */
+  askedMs: number | undefined;
   /** True once the trap's `after` went there. */
   isMeant: boolean;
 }
@@ -74,15 +76,24 @@ export async function startTcpProxy(target: number | (() => number)): Promise<Tc
   let delayMs = 0;
   const pauses: { fromMs: number; toMs: number }[] = [];
   let lastBackMs = performance.now();
-  const cameBack = () => {
+  const cameBack = (link: Link) => {
     const nowMs = performance.now();
-    if (nowMs - lastBackMs >= pauseMinMs) pauses.push({ fromMs: lastBackMs, toMs: nowMs });
+    const fromMs = Math.min(lastBackMs, link.askedMs ?? nowMs);
+    if (nowMs - fromMs >= pauseMinMs) pauses.push({ fromMs, toMs: nowMs });
     lastBackMs = nowMs;
+    link.askedMs = undefined;
   };
   let trap: Trap | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
-    const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false, isMeant: false };
+    const link: Link = {
+      near,
+      far: undefined,
+      held: swallowing ? [] : undefined,
+      isSilenced: false,
+      askedMs: undefined,
+      isMeant: false,
+    };
     links.add(link);
     most = Math.max(most, links.size);
     const pass = (step: () => void) => {
@@ -98,7 +109,8 @@ export async function startTcpProxy(target: number | (() => number)): Promise<Tc
     };
     const join = (direction: Direction, from: Socket, to: Socket) => {
       from.on("data", (chunk: Buffer) => {
-        if (direction === "back") cameBack();
+        if (direction === "back") cameBack(link);
+        else link.askedMs ??= performance.now();
         if (direction === "there" && trap?.after?.test(chunk.toString("latin1")) === true) link.isMeant = true;
         const isSprung =
           trap?.direction === direction && chunk.includes(trap.text) && (trap.after === undefined || link.isMeant);
