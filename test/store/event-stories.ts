@@ -1,4 +1,5 @@
 /** What may happen to a verification, and the events that are told of it. */
+import { expect } from "vitest";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Job } from "../../src/store/store.ts";
@@ -45,8 +46,10 @@ async function notedOnceMore(heard: Heard): Promise<Heard> {
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
 const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
 
+type Story = [string, string[], (heard: Heard) => Promise<unknown>];
+
 /** What happens after a send, and what is told of it, in order. */
-export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
+export const stories: Story[] = [
   ["nothing more happens", ["created"], async () => {}],
   ["a provider takes it", ["created", "accepted"], (heard) => settle(heard, { kind: "accepted" })],
   [
@@ -98,9 +101,22 @@ export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] =
       await report(resent, "UNDELIVERED");
       await settle(resent, accepted);
       await goOn(resent, accepted);
+      const { tenant, id } = resent.job.verification;
+      expect(await heard.store.readVerification(tenant, id)).toMatchObject({ delivery: "ACCEPTED" });
       await report(resent, "DELIVERED", "two");
     },
   ],
+  ...(["ambiguous", "accepted"] as const).map((kind): Story => [
+    `it is reported undelivered and canceled before its answer, which is ${kind}`,
+    ["created", "canceled", "undelivered"],
+    async (heard) => {
+      await report(heard, "UNDELIVERED");
+      await heard.acts.cancel(heard.job.verification);
+      await settle(heard, { kind, detail: "no answer" });
+      const [message] = await heard.store.readMessages(heard.job.verification.id);
+      expect(message).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+    },
+  ]),
   [
     "nobody answers, one is reported to have it, and its deadline comes",
     ["created", "accepted"],
@@ -111,7 +127,7 @@ export const stories: [string, string[], (heard: Heard) => Promise<unknown>][] =
       heard.system.advance(540_000);
       await heard.acts.claim();
       const [message] = await heard.store.readMessages(heard.job.verification.id);
-      if (message?.delivery !== "ACCEPTED") throw new Error(`it is ${message?.delivery}`);
+      expect(message).toMatchObject({ delivery: "ACCEPTED", dueMs: null });
     },
   ],
   [

@@ -18,7 +18,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "a late call taken for done",
     breaks:
-      "a message that is reported undelivered before its answer, in its last minute and a half, never gets to the next provider",
+      "a message that is reported undelivered before its answer, in the last 90 s of its code, never gets to the next provider",
     place: "src/otp/message/message.ts#isDone",
     text: `message.dueMs === message.deadlineMs`,
     replacement: `message.dueMs >= message.deadlineMs`,

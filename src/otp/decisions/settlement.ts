@@ -72,9 +72,10 @@ export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy
   const pending = stateAt(verification, now) === "PENDING";
   const providers = isSuperseded(view) ? 0 : call.providers;
   const answered = settle(view.message, { ...call, providers }, now);
-  // Nothing is sent after a terminal state.
-  const message =
-    pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
+  // Nothing is sent after a terminal state, and what has failed stays so.
+  const isUndelivered = view.message.delivery === "UNDELIVERED" || callOutcome(call.outcome) === "undelivered";
+  const delivery = isUndelivered ? "UNDELIVERED" : "EXPIRED";
+  const message: Message = pending || answered.dueMs === null ? answered : { ...answered, delivery, dueMs: null };
   return concluded(noted(view, callOutcome(call.outcome), call.provider), message, policy);
 }
 
@@ -107,7 +108,10 @@ function concluded(
 ): Decided<Settled> {
   const pending = stateAt(verification, now) === "PENDING";
   const latest = message.copy === latestCopy(verification);
-  const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
+  // One that was reported undelivered before its answer goes on behind that.
+  const { delivery } = verification;
+  const reached = delivery === "UNDELIVERED" ? message.delivery : forward(delivery, message.delivery);
+  const moved = latest ? { ...verification, delivery: reached } : verification;
   if (!isProvenUnsent(message)) {
     const left = message.maybeSent ? withoutSpentLimits(moved) : moved;
     const goesOn = pending && latest ? goneOn(left, message, now) : left;
