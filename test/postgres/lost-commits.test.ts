@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs } from "../store/acts.ts";
 import { expectRefusal } from "../support/data/contract.ts";
-import { countRows, rowOf, stateNumbers } from "../support/databases/rows.ts";
+import { countRows, rowOf, select, stateNumbers } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
@@ -34,7 +34,15 @@ const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}) 
 async function send(): Promise<{ request_id: string; code: string }> {
   const phone = newPhone();
   const { value } = await call("SendOtp", { phone });
+  await noted(value?.["request_id"]);
   return { request_id: String(value?.["request_id"]), code: world.network.codeFor(phone) };
+}
+
+/** What became of a request's messages is noted: that too writes, and would be lost in the place of what a call writes. */
+async function noted(requestId: unknown): Promise<void> {
+  const id = Buffer.from(String(requestId), "base64url");
+  const owed = "SELECT 1 FROM messages WHERE verification_id = $1 AND due_ms IS NOT NULL";
+  await expect.poll(() => select(world.database, owed, [id])).toEqual([]);
 }
 
 /** Makes a call whose COMMIT, or the answer to it, is lost with its connection. */
@@ -114,6 +122,7 @@ test("a send whose COMMIT was done unheard is one verification, and its SMS is s
   const repeat = await call("SendOtp", { phone }, headers);
   expect(repeat.headers.get("idempotency-replayed")).toBe("true");
   expect(await kept(phone)).toEqual({ ...once, texts: 1 });
+  await noted(repeat.value?.["request_id"]);
 });
 
 test("a send whose COMMIT did not get there leaves nothing, and no SMS", async () => {

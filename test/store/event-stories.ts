@@ -1,6 +1,6 @@
 /** What may happen to a verification, and the events that are told of it. */
-import { expect } from "vitest";
-import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { deepEqual } from "node:assert/strict";
+import type { Delivery, SendOutcome } from "../../src/otp/message/message.ts";
 import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Job } from "../../src/store/store.ts";
 import { testPolicy } from "./acts.ts";
@@ -30,6 +30,12 @@ async function claimed(heard: Heard): Promise<Heard> {
   const [job] = await heard.acts.claim();
   if (job === undefined) throw new Error("it does not go on");
   return { ...heard, job };
+}
+/** This is how far its latest message got, which GetOtp says too. */
+async function reached({ store, job: { verification } }: Heard, delivery: Delivery) {
+  const [message] = (await store.readMessages(verification.id)).toReversed();
+  const told = await store.readVerification(verification.tenant, verification.id);
+  deepEqual([message?.delivery, message?.dueMs, told?.delivery], [delivery, null, delivery]);
 }
 /** The next provider is tried, and answers. */
 async function goOn(heard: Heard, outcome: SendOutcome) {
@@ -101,8 +107,7 @@ export const stories: Story[] = [
       await report(resent, "UNDELIVERED");
       await settle(resent, accepted);
       await goOn(resent, accepted);
-      const { tenant, id } = resent.job.verification;
-      expect(await heard.store.readVerification(tenant, id)).toMatchObject({ delivery: "ACCEPTED" });
+      await reached(heard, "ACCEPTED");
       await report(resent, "DELIVERED", "two");
     },
   ],
@@ -113,8 +118,7 @@ export const stories: Story[] = [
       await report(heard, "UNDELIVERED");
       await heard.acts.cancel(heard.job.verification);
       await settle(heard, { kind, detail: "no answer" });
-      const [message] = await heard.store.readMessages(heard.job.verification.id);
-      expect(message).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+      await reached(heard, "UNDELIVERED");
     },
   ]),
   [
@@ -126,8 +130,7 @@ export const stories: Story[] = [
       await report(heard, "ACCEPTED", "two");
       heard.system.advance(540_000);
       await heard.acts.claim();
-      const [message] = await heard.store.readMessages(heard.job.verification.id);
-      expect(message).toMatchObject({ delivery: "ACCEPTED", dueMs: null });
+      await reached(heard, "ACCEPTED");
     },
   ],
   [
