@@ -16,7 +16,10 @@ afterEach(async () => {
 /** A page that says which request it answers. */
 const echo: Page = {
   methods: ["GET"],
-  answer: async ({ target }) => ({ ok: true, value: { type: "text/plain", body: `<${target.split("?")[1]}>` } }),
+  answer: async ({ target }) => ({
+    ok: true,
+    value: { type: "text/plain", body: Buffer.from(`<${target.split("?")[1]}>`) },
+  }),
 };
 const certificate = makeCertificate("pipelining");
 
@@ -42,6 +45,7 @@ const watchText =
   "POST /grpc.health.v1.Health/Watch HTTP/1.1\r\nhost: otpd\r\ncontent-type: application/connect+json\r\ncontent-length: 7\r\n\r\n\0\0\0\0\u0002{}";
 const tunnel = "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n";
 const get = (n: number) => `GET /echo?${n} HTTP/1.1\r\nhost: otpd\r\n\r\n`;
+const expecting = (text: string) => text.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const echoesIn = (text: string) => [...text.matchAll(/<(\d+)>/g)].map(([, n]) => Number(n));
 
@@ -97,6 +101,33 @@ describe.each([
     await later.until((bytes) => (bytes.includes("SERVING") ? true : undefined));
     later.write(behind);
     expect((await later.closed).toString("latin1")).not.toContain("HTTP/1.1 4");
+  });
+
+  test("an answer that waits for the one in front of it is whole, though its client waits to be told to go on", async () => {
+    await listenWith(options);
+    listener.hang();
+    const connection = await open(isSecure);
+    connection.write(callText(testKey) + expecting(get(1)));
+    await listener.hanging(1);
+    listener.letGo();
+    await connection.until((bytes) => (bytes.includes("<1>") ? true : undefined));
+    expect(connection.text()).toMatch(/^HTTP\/1\.1 200 [^<]+HTTP\/1\.1 200 [^<]+\r\n\r\n<1>$/);
+    expect(connection.text()).not.toContain("100 Continue");
+  });
+
+  test("who waits behind another call to be told to go on is told in its turn", async () => {
+    await listenWith(options);
+    listener.hang();
+    const connection = await open(isSecure);
+    const [head = "", body = ""] = callText(testKey).split("\r\n\r\n");
+    connection.write(callText(testKey) + expecting(`${head}\r\n\r\n`));
+    await listener.hanging(1);
+    listener.letGo();
+    await connection.until((bytes) => (bytes.includes("HTTP/1.1 100 Continue\r\n\r\n") ? true : undefined));
+    connection.write(body);
+    const statuses = () => connection.text().match(/(?<=HTTP\/1\.1 )\d+/g) ?? [];
+    await connection.until(() => (statuses().length === 3 ? true : undefined));
+    expect(statuses()).toEqual(["200", "100", "200"]);
   });
 
   test("at most 16 of a connection are under way, and another connection's are not held up", async () => {

@@ -46,6 +46,14 @@ export const turnMutants: readonly Mutant[] = [
     suites: ["test/server/pipelining.test.ts"],
   },
   {
+    name: "told to go on out of turn",
+    breaks: "a 100 stands between head and body of an answer, and all behind it are read wrong",
+    place: "src/server/listener/http2.ts#tellInTurn",
+    text: `if (response.socket !== null) return response.writeContinue();`,
+    replacement: `return response.writeContinue();`,
+    suites: ["test/server/pipelining.test.ts"],
+  },
+  {
     name: "a call refused and then unreadable",
     breaks: "a client takes the second answer for that of its next request, and its call counts twice",
     place: "src/server/listener/pipeline.ts#createPipeline",

@@ -4,6 +4,7 @@
  * many, and there one stranger would end everybody's, by leaving 50 calls a second or by not taking a few big answers.
  * So none of these bounds is in reach of one.
  */
+import type { ServerResponse } from "node:http";
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerOptions } from "node:http2";
 import type { Socket } from "node:net";
 import type { Connections } from "./connections.ts";
@@ -94,7 +95,16 @@ function readForLiving(socket: Socket, session: ServerHttp2Session): void {
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
 export function telling(onRequest: OnRequest): OnRequest {
   return (request, response) => {
-    if (!("stream" in response) || !isOver(response.stream)) response.writeContinue();
+    if (!("stream" in response)) tellInTurn(response);
+    else if (!isOver(response.stream)) response.writeContinue();
     onRequest(request, response);
   };
+}
+
+/** On HTTP/1 behind the answers to what came before. Node's own way writes it between head and body of an answer that has to wait for these. */
+function tellInTurn(response: ServerResponse): void {
+  if (response.socket !== null) return response.writeContinue();
+  response.once("socket", () => {
+    if (!response.headersSent) response.writeContinue();
+  });
 }

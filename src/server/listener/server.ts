@@ -284,6 +284,7 @@ function cleartext(connections: Connections, listeners: Listeners, limits: Serve
   const http1 = createHttp1Server(http1Options(limits), listeners.onRequest);
   allowHalfClosed(http1);
   http1.on("checkExpectation", listeners.onExpectation);
+  http1.on("checkContinue", telling(listeners.onRequest));
   http1.on("clientError", listeners.onUnreadable);
   http1.on("connect", listeners.onConnect);
   const { takeHttp2, takePiecewise } = listeners;
