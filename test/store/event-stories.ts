@@ -33,7 +33,7 @@ async function claimed(heard: Heard): Promise<Heard> {
 }
 /** This is how far its latest message got, which GetOtp says too. */
 async function reached({ store, job: { verification } }: Heard, delivery: Delivery) {
-  const [message] = (await store.readMessages(verification.id)).toReversed();
+  const message = (await store.readMessages(verification.id)).at(-1);
   const told = await store.readVerification(verification.tenant, verification.id);
   deepEqual([message?.delivery, message?.dueMs, told?.delivery], [delivery, null, delivery]);
 }

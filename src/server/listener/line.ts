@@ -24,7 +24,7 @@ export interface Line {
   next(): Connection | undefined;
   /** The same among other addresses than the one that last used up a turn; undefined where there is no such address. */
   nextBesideGreedy(): Connection | undefined;
-  /** One of that address, if it is not passed over now, of which nothing is in memory. */
+  /** One of that address that has had a turn before, if it is not passed over now, of which nothing is in memory. */
   nextEmptyOfGreedy(): Connection | undefined;
   /** Puts a connection's address, which has used up a turn, behind all others. */
   putLast(connection: Connection): void;

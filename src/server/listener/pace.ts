@@ -97,7 +97,7 @@ export function createPace(clock: Clock = realClock): Pace {
   /** Those that are read from ahead of their turn, and how much that was in this one. */
   const ahead = new Set<Connection>();
   let bytesAhead = 0;
-  /** Those beside what the greedy address has in memory that were told to go on in this turn, one of each network, and what they have cost in it. */
+  /** Those that are kept beside what the greedy address has in memory, of each network one that was told to go on in this turn, and what they have cost in it. */
   const beside = new Set<Connection>();
   let costBeside = 0;
   const ended = createEndedAhead();
