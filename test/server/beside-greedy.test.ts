@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { callText, openRaw } from "../support/clients/raw.ts";
+import { hold, whenAnswered } from "../support/clients/strangers.ts";
 import { startListener } from "../support/service/listener.ts";
 
 const page: Page = {
@@ -14,13 +15,19 @@ const bytewise = "1\r\n \r\n".repeat(50);
 const chunked = callText("wrong key", "").replace("content-length: 0", "transfer-encoding: chunked");
 
 test.each([
-  ["an address", ["127.0.0.2"], "127.0.0.3", get],
-  ["two", ["127.0.0.2", "127.0.0.4"], "127.0.0.3", get],
-  ["its own address", ["127.0.0.2"], "127.0.0.2", get],
-  ["its own address, in chunks of a byte,", ["127.0.0.2"], "127.0.0.2", `${chunked}${bytewise}0\r\n\r\n`],
-])("an open connection is read from beside a crowd of %s that pipelines without end", async (_, crowd, own, text) => {
+  ["an address", ["127.0.0.2"], "127.0.0.3", get, 0],
+  ["two", ["127.0.0.2", "127.0.0.4"], "127.0.0.3", get, 0],
+  ["its own address", ["127.0.0.2"], "127.0.0.2", get, 0],
+  ["its own address, while others wait,", ["127.0.0.2"], "127.0.0.2", get, 40],
+  ["its own address, in chunks of a byte,", ["127.0.0.2"], "127.0.0.2", `${chunked}${bytewise}0\r\n\r\n`, 0],
+])("an open connection is read from beside a crowd of %s that pipelines", async (_, crowd, own, text, idle) => {
   const listener = await startListener({ pageOf: (path) => (path === "/page" ? page : undefined) });
   onTestFinished(() => listener.stop(0));
+  const others = await hold(listener.port, "127.0.0.5", idle, get);
+  await whenAnswered(others);
+  onTestFinished(() => {
+    for (const each of others) each.destroy();
+  });
   const open = await openRaw(listener.port, undefined, own);
   const answers = (count: number) =>
     open.until(() => (open.text().split("HTTP/1.1 200").length > count ? true : undefined));

@@ -18,8 +18,8 @@ const isAsking: Read = (pace, connection) => {
 };
 const isShaking: Read = (pace, connection) => pace.cost(connection, handshakeCost);
 
-/** A loop of events with connections of one address. */
-function createLoop(clock?: Clock) {
+/** A loop of events with connections of one address, in which no time passes unless a clock is given. */
+function createLoop(clock: Clock = createClock()) {
   const pace = createPace(clock);
   /** In the order in which they were told to go on. */
   const readable = new Map<Connection, Read>();
@@ -262,7 +262,12 @@ function createTimedLoop() {
     ...loop,
     asks,
     nowMs: clock.nowMs,
-    turns: (isDone: () => boolean, turnsMax: number) => turnsUntil(loop, isDone, turnsMax, passTurn),
+    askedMs: () => askedMs,
+    turns: (isDone: () => boolean, turnsMax: number, each = () => {}) =>
+      turnsUntil(loop, isDone, turnsMax, () => {
+        each();
+        passTurn();
+      }),
     async shareOfAsking(turns: number): Promise<number> {
       const [beganMs, before] = [clock.nowMs(), askedMs];
       await turnsUntil(loop, () => false, turns, passTurn);
@@ -315,4 +320,15 @@ test("who opens connections to ask at once for a lot rests as well", async () =>
   };
   for (let i = 0; i < 20; i += 1) open(asksAndIsFollowed);
   expect(await shareOfAsking(3_000)).toBeLessThan(0.7);
+});
+
+test("while connections wait to be taken, a sixth of the time goes to reading at most", async () => {
+  const { open, asks, turns, nowMs, askedMs } = createTimedLoop();
+  const takeOne = () => void open(asks);
+  await turns(() => false, 200, takeOne);
+  const [beganMs, before] = [nowMs(), askedMs()];
+  await turns(() => false, 2_000, takeOne);
+  const share = (askedMs() - before) / (nowMs() - beganMs);
+  expect(share).toBeLessThan(1 / 5);
+  expect(share).toBeGreaterThan(1 / 10);
 });

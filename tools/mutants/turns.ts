@@ -25,7 +25,7 @@ export const turnMutants: readonly Mutant[] = [
     breaks:
       "sixty connections that pipeline keep the open ones of everybody else behind their address unread for seconds",
     place: "src/server/listener/pace.ts#createPace.resumeSome",
-    text: `resumeUpTo(1, line, line.nextEmptyOfGreedy, (connection) => beside.add(connection));`,
+    text: `resumeUpTo(1, line, line.nextEmptyOfGreedy, (own) => beside.add(own));`,
     replacement: ``,
     suites: ["test/server/beside-greedy.test.ts"],
   },
@@ -119,8 +119,18 @@ export const turnMutants: readonly Mutant[] = [
     name: "as many are read from while there are more to take",
     breaks: "connections that come as fast as others were answered keep those of all addresses waiting in one line",
     place: "src/server/listener/pace.ts#createPace.resumeSome",
-    text: `const areMoreToTake = takingTurns === takingTurnsMax;`,
-    replacement: `const areMoreToTake = false;`,
+    text: `const areMoreToTake = takingTurns.readingBegins();`,
+    replacement: `takingTurns.readingBegins();
+    const areMoreToTake = false;`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
+    name: "fifteen turns take connections, however long those were read from",
+    breaks:
+      "1,200 connections of an address that bring 30 requests each, and come again, keep new ones of all addresses waiting for 2 to 8 s",
+    place: "src/server/listener/taking-turns.ts#createTakingTurns",
+    text: `turns < turnsMin || nowMs() < untilMs`,
+    replacement: `turns < turnsMin`,
     suites: ["test/server/turns.test.ts"],
   },
   {

@@ -24,7 +24,9 @@ export interface Line {
   next(): Connection | undefined;
   /** The same among other addresses than the one that last used up a turn; undefined where there is no such address. */
   nextBesideGreedy(): Connection | undefined;
-  /** One of that address that has had a turn before, if it is not passed over now, of which nothing is in memory. */
+  /** Whether a connection is of that address. */
+  isOfGreedy(connection: Connection): boolean;
+  /** One of that address that has had a turn before, and of which nothing is in memory. */
   nextEmptyOfGreedy(): Connection | undefined;
   /** Puts a connection's address, which has used up a turn, behind all others. */
   putLast(connection: Connection): void;
@@ -55,8 +57,6 @@ export function createLine(): Line {
   /** The address that last used up a turn, and how often it was passed over since its own. */
   let greedy: string | undefined;
   let passes = 0;
-
-  const isPassedOver = () => byAddress.size > 1 && passes < passesMax;
 
   function groupOf(connection: Connection): Group {
     const address = networkOf(connection);
@@ -133,7 +133,7 @@ export function createLine(): Line {
     },
     next() {
       for (const [address, its] of byAddress) {
-        if (address === greedy && isPassedOver()) {
+        if (address === greedy && byAddress.size > 1 && passes < passesMax) {
           passes += 1;
           continue;
         }
@@ -142,8 +142,9 @@ export function createLine(): Line {
       }
       return undefined;
     },
+    isOfGreedy: (connection) => networkOf(connection) === greedy,
     nextEmptyOfGreedy() {
-      if (greedy === undefined || isPassedOver()) return undefined;
+      if (greedy === undefined) return undefined;
       let looks = looksMax;
       for (const each of byAddress.get(greedy)?.others ?? []) {
         if (waiting.get(each) === undefined && each.socket.readableLength === 0) return each;

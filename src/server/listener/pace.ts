@@ -21,6 +21,7 @@ import { createEndedAhead } from "./ended-ahead.ts";
 import { createLine, networkOf, type Line } from "./line.ts";
 import { handleOf } from "./handle.ts";
 import { createRest } from "./strangers-rest.ts";
+import { createTakingTurns } from "./taking-turns.ts";
 
 export interface Pace {
   /** A connection was taken from the system, whatever becomes of it: others may wait there behind it. */
@@ -49,8 +50,6 @@ export interface Pace {
 const turnCostMax = 262_144;
 const requestsMax = 64;
 const requestCost = turnCostMax / requestsMax;
-/** So many turns in a row do nothing but take connections. */
-const takingTurnsMax = 15;
 /** A turn that has taken a connection and cost so much is long: eight requests take as long as to take ten connections. */
 const takingTurnCostMax = turnCostMax / 8;
 /**
@@ -91,13 +90,14 @@ interface Queue {
 // Longer than 80 lines: short acts on one count of the turn, which two functions would only hand to each other.
 export function createPace(clock: Clock = realClock): Pace {
   const rest = createRest(clock.nowMs);
+  const takingTurns = createTakingTurns(clock.nowMs);
   const reading = new Set<Connection>();
   /** Those of them that have cost something in this turn. */
   const active = new Set<Connection>();
   /** Those that are read from ahead of their turn, and how much that was in this one. */
   const ahead = new Set<Connection>();
   let bytesAhead = 0;
-  /** Those that are kept beside what the greedy address has in memory, of each network one that was told to go on in this turn, and what they have cost in it. */
+  /** Those that are kept beside what the greedy address has in memory, of those that were told to go on in this turn, and what they have cost in it. */
   const beside = new Set<Connection>();
   let costBeside = 0;
   const ended = createEndedAhead();
@@ -114,7 +114,6 @@ export function createPace(clock: Clock = realClock): Pace {
   let isDue = false;
   let cancelWaking = () => {};
   let hasTaken = false;
-  let takingTurns = 0;
   let wasBusy = false;
 
   const lineOf = (connection: Connection) => [newcomers.line, others.line].find((line) => line.has(connection));
@@ -133,18 +132,18 @@ export function createPace(clock: Clock = realClock): Pace {
     cost = 0;
     costLater = 0;
     bytesAhead = 0;
-    if (nobodyWaits()) return void (hasTaken = false);
+    const isTaking = takingTurns.turnEnded({ isMoreToTake: hasTaken && !nobodyWaits() });
+    hasTaken = false;
+    if (nobodyWaits()) return;
     if (isLong) whoseWasLong = whose;
     const whoseNext = restMs === 0 ? [newcomers, others] : !isLong && whoseWasLong === others ? [newcomers] : [];
-    if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
-    else if (whoseNext.some(({ line }) => line.size > 0)) resumeSome(whoseNext);
-    else if (restMs >= 1) return wakeIn(restMs);
-    hasTaken = false;
+    const isReading = !isTaking && whoseNext.some(({ line }) => line.size > 0);
+    if (isReading) resumeSome(whoseNext);
+    else if (!isTaking && restMs >= 1) return wakeIn(restMs);
     plan();
   }
 
   function wakeIn(ms: number): void {
-    hasTaken = false;
     cancelWaking();
     cancelWaking = clock.after(ms, plan);
   }
@@ -155,8 +154,7 @@ export function createPace(clock: Clock = realClock): Pace {
   }
 
   function resumeSome(queues: readonly Queue[]): void {
-    const areMoreToTake = takingTurns === takingTurnsMax;
-    takingTurns = 0;
+    const areMoreToTake = takingTurns.readingBegins();
     whose.resumed = wasBusy || areMoreToTake ? resumedMin : 2 * whose.resumed;
     wasBusy = false;
     const next = whose === others ? newcomers : others;
@@ -169,9 +167,13 @@ export function createPace(clock: Clock = realClock): Pace {
       // Of each network one: a second one that is greedy would use up what is for all.
       if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);
     });
-    // And one of its own that has nothing in memory: what is there goes on first, and would use up the turn before it is read from.
-    resumeUpTo(1, line, line.nextEmptyOfGreedy, (connection) => beside.add(connection));
-    resumeUpTo(most, line, line.next);
+    let hasItsTurn = false;
+    resumeUpTo(most, line, line.next, (connection) => {
+      if (hasItsTurn || !line.isOfGreedy(connection)) return;
+      hasItsTurn = true;
+      // One of its own that has nothing in memory: what is there goes on first, and would use up the turn before it is read from.
+      resumeUpTo(1, line, line.nextEmptyOfGreedy, (own) => beside.add(own));
+    });
   }
 
   function resumeUpTo(count: number, line: Line, next: Line["next"], told?: (connection: Connection) => void): void {
