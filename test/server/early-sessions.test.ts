@@ -14,7 +14,7 @@ import { holdTicks, releaseTicks } from "../support/service/ticks.ts";
 const nobody = () => {};
 
 test("a session that goes in the step in which it came ends its connection alone", async () => {
-  const listeners = { onRequest: nobody, onExpectation: nobody, onConnect: nobody };
+  const listeners = { onRequest: nobody, onContinue: nobody, onExpectation: nobody, onConnect: nobody };
   const takeHttp2 = createHttp2(serverLimits, listeners, {
     isProxys: () => false,
     upgraded: (_, session) => session.destroy(),

@@ -30,7 +30,7 @@ export const http2Mutants: readonly Mutant[] = [
     name: "Node goes on for who asks",
     breaks: "a stranger ends the process with two frames",
     place: "src/server/listener/http2.ts#createHttp2.serverOf",
-    text: `server.on("checkContinue", telling(onRequest));`,
+    text: `server.on("checkContinue", onContinue);`,
     replacement: ``,
     suites: ["test/server/broken-off.test.ts"],
   },

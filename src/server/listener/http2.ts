@@ -23,6 +23,8 @@ export type OnRequest = (request: Request, response: Response, lasts?: () => voi
 
 export interface Http2Listeners {
   readonly onRequest: OnRequest;
+  /** For a request whose client waits to be told to go on (`telling`). */
+  readonly onContinue: OnRequest;
   /** Node would answer an Expect other than 100-continue with nothing in it, and a CONNECT past every count. */
   readonly onExpectation: OnRequest;
   readonly onConnect: OnRequest;
@@ -58,13 +60,13 @@ const proxysOptions: ServerOptions = {
 /** Makes what takes a connection that speaks HTTP/2. */
 export function createHttp2(
   limits: Http2Limits,
-  { onRequest, onExpectation, onConnect }: Http2Listeners,
+  { onRequest, onContinue, onExpectation, onConnect }: Http2Listeners,
   connections: Pick<Connections, "isProxys" | "upgraded">,
 ): (socket: Socket) => void {
   function serverOf(options: ServerOptions): Http2Server {
     const server = createServer({ ...commonOptions(limits), ...options }, onRequest);
     server.on("checkExpectation", onExpectation);
-    server.on("checkContinue", telling(onRequest));
+    server.on("checkContinue", onContinue);
     server.on("connect", onConnect);
     watchSessions(server);
     return server;

@@ -209,7 +209,7 @@ function listenersOf(
   { headersMax }: ServerLimits,
   take: (how: OnRequest, request: Request, response: Response) => void,
   tunnelBegan: (request: Request, socket: Socket) => void,
-): Pick<Listeners, "onRequest" | "onExpectation" | "onConnect"> {
+): Pick<Listeners, "onRequest" | "onContinue" | "onExpectation" | "onConnect"> {
   const refuse = (what: Unserved): OnRequest =>
     take.bind(undefined, (request, response) => handler.refuseUnserved(request, response, what));
   const onHosted: OnRequest = take.bind(undefined, handler.handle);
@@ -236,6 +236,7 @@ function listenersOf(
   const onContinue = telling(onRequest);
   return {
     onRequest,
+    onContinue,
     onExpectation: (request, response) => (isContinue(request) ? onContinue : onOddExpectation)(request, response),
     onConnect(request, it) {
       if ("stream" in request) onTunnel(request, it as Response);
@@ -284,7 +285,7 @@ function cleartext(connections: Connections, listeners: Listeners, limits: Serve
   const http1 = createHttp1Server(http1Options(limits), listeners.onRequest);
   allowHalfClosed(http1);
   http1.on("checkExpectation", listeners.onExpectation);
-  http1.on("checkContinue", telling(listeners.onRequest));
+  http1.on("checkContinue", listeners.onContinue);
   http1.on("clientError", listeners.onUnreadable);
   http1.on("connect", listeners.onConnect);
   const { takeHttp2, takePiecewise } = listeners;
@@ -294,7 +295,7 @@ function cleartext(connections: Connections, listeners: Listeners, limits: Serve
 
 function secure(
   connections: Connections,
-  { onRequest, onExpectation, onConnect, takePiecewise, takeHttp2, onUnreadable }: Listeners,
+  { onRequest, onExpectation, onContinue, onConnect, takePiecewise, takeHttp2, onUnreadable }: Listeners,
   limits: ServerLimits,
   certificate: CertificateInUse,
 ): Http2SecureServer {
@@ -304,7 +305,7 @@ function secure(
   );
   allowHalfClosed(server);
   server.on("checkExpectation", onExpectation);
-  server.on("checkContinue", telling(onRequest));
+  server.on("checkContinue", onContinue);
   server.on("connect", onConnect);
   server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
