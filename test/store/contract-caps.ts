@@ -20,10 +20,10 @@ const ambiguous: SendOutcome = { kind: "ambiguous", detail: "?" };
 
 let phones = 0;
 /** Each of another prefix, whose lock would have acts wait for each other. */
-const nextPhone = () => `+316${10_000_000 + (((phones += 1) * 100_003) % 89_999_999)}` as E164;
+export const nextPhone = () => `+316${10_000_000 + (((phones += 1) * 100_003) % 89_999_999)}` as E164;
 
 /** What a cap has room for, and how a test asks for one message. */
-interface Case {
+export interface Case {
   readonly policy: Policy;
   readonly priceOf?: PriceOf;
   readonly max: number;
@@ -32,14 +32,14 @@ interface Case {
 const cents = 10_000;
 /** 7 cents to the Netherlands and 11 elsewhere, under a cap that nothing fills to the last. */
 const priceOf: PriceOf = ({ region }) => (region === "NL" ? 7 * cents : 11 * cents);
-const ofCountry: Case = { policy: { ...testPolicy, countryCaps: new Map([["NL", 10]]) }, max: 10 };
-const ofMoney: Case = {
+export const ofCountry: Case = { policy: { ...testPolicy, countryCaps: new Map([["NL", 10]]) }, max: 10 };
+export const ofMoney: Case = {
   policy: { ...testPolicy, dailySpend: { max: 75 * cents, currency: "EUR" } },
   priceOf,
   max: 10,
 };
 
-function actsOf(
+export function actsOf(
   store: Store,
   { system }: Pick<StoreFixture, "system">,
   { policy, priceOf: price }: Case,
@@ -49,7 +49,7 @@ function actsOf(
 }
 
 /** Runs a case with the clock at noon of a UTC day. */
-const atNoon =
+export const atNoon =
   (of: Case, run: (fixture: StoreFixture) => Promise<void>) =>
   (fixture: StoreFixture): Promise<void> => {
     const { store, system } = fixture;
@@ -57,7 +57,7 @@ const atNoon =
     return run({ ...fixture, acts: actsOf(store, fixture, of) });
   };
 
-async function exhaust(acts: Acts, region = "NL"): Promise<number> {
+export async function exhaust(acts: Acts, region = "NL"): Promise<number> {
   for (let sent = 0; ; sent++) if ((await acts.trySend(nextPhone(), { region })) !== "opened") return sent;
 }
 

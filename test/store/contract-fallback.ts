@@ -4,9 +4,11 @@
 import { describe, expect, test } from "vitest";
 import { channels } from "../../src/otp/channel.ts";
 import { decideFallback } from "../../src/otp/decisions/falling-back.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { capsOf } from "../../src/otp/decisions/spending.ts";
-import type { Store } from "../../src/store/store.ts";
-import { ann, ben, type Acts } from "./acts.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import type { Job, Store } from "../../src/store/store.ts";
+import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
 const afterMs = 20_000;
@@ -70,6 +72,32 @@ export function fallbackCases(withStore: WithStore): void {
         // PostgreSQL passes over what an act that has failed has locked until it is taken back.
         await expect.poll(() => claim(store, { ...acts, phoneOf }).catch(String)).toMatch("odd");
         await expect.poll(() => claim(store, acts)).toHaveLength(1);
+      }),
+    );
+
+    test(
+      "has the place under the cap that its message before held for a call which is not made now",
+      withStore(async ({ store, system }) => {
+        const capped = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 2 });
+        const answer = (job: Job | undefined, outcome: SendOutcome) => {
+          if (job === undefined) throw new Error("one message is due");
+          const ended = { outcome, provider: "one", providers: 1, claimed: job.message };
+          return store.settleMessage(job.message, capped.phoneOf, (view) => decideSettle(view, ended, capped.policy));
+        };
+        const first = await capped.send(ann, { fallback });
+        await answer(first, { kind: "ambiguous", detail: "?" });
+        system.advance(1_000);
+        const [second] = await capped.claim();
+        await answer(second, { kind: "throttled", retryAfterMs: 2 * afterMs, detail: "slow" });
+        expect(await capped.trySend(ben)).toBe("SPEND_LIMIT");
+        system.advance(afterMs);
+        const [next] = await claim(store, capped);
+        expect(next?.message).toMatchObject({ copy: 1, channel: "voice", countedDay: expect.any(Number) });
+        expect(await store.readMessages(first.verification.id)).toMatchObject([{ countedDay: null, dueMs: null }, {}]);
+        // One may have left, and one is under way.
+        expect(await capped.trySend(ben)).toBe("SPEND_LIMIT");
+        await answer(next, { kind: "refused", cause: "recipient", detail: "no" });
+        expect([await capped.trySend(ben), await capped.trySend(ben)]).toEqual(["opened", "SPEND_LIMIT"]);
       }),
     );
 

@@ -12,6 +12,7 @@ import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
 import { findingCases } from "./contract-finding.ts";
+import { furtherCallCases } from "./contract-further-calls.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { limitCases } from "./contract-limits.ts";
 import { fallbackCases } from "./contract-fallback.ts";
@@ -102,6 +103,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     destinationCases(withStore);
     limitCases(withStore);
     capCases(withStore);
+    furtherCallCases(withStore);
     eventCases(withStore);
     endpointCases(withStore);
   });

@@ -11,8 +11,8 @@ export const eventMutants: readonly Mutant[] = [
     name: "an acceptance that happens twice",
     breaks: "a message that was reported undelivered is taken for accepted again, and the next provider never gets it",
     place: "src/otp/decisions/settlement.ts#decideSettle",
-    text: `!isInHand(call.claimed, view.message) && !isNews`,
-    replacement: `!isInHand(call.claimed, view.message) && call.outcome.kind !== "accepted"`,
+    text: `!isOwn && !isNews`,
+    replacement: `!isOwn && call.outcome.kind !== "accepted"`,
     suites: contract,
   },
   {

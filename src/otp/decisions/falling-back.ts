@@ -6,17 +6,7 @@
 import type { Channel } from "../channel.ts";
 import { nextDueMs, withoutNext, type Fallback } from "../message/fallback.ts";
 import { giveUp, isDone, isProvenUnsent, type Message } from "../message/message.ts";
-import {
-  askGuard,
-  givenBack,
-  nothingTaken,
-  owedMessage,
-  spendFor,
-  withGivenBack,
-  type Owed,
-  type PriceOf,
-  type Spending,
-} from "./spending.ts";
+import { askGuard, owedMessage, spendFor, withPlaceBack, type Owed, type PriceOf, type Spending } from "./spending.ts";
 import { lastFallbackMs, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
 import { judgeFallback } from "../limits/pumping-guard.ts";
 import { giveBackAll } from "../limits/rate-limit.ts";
@@ -144,15 +134,18 @@ function givenUpFor({ now, message, phone, days, verification }: FallbackView, p
   const isWaiting = message !== undefined && message.dueMs !== null && !isAwaitingReport(message, now);
   if (!isWaiting) return { isUnsent: false, budget: { phone, days }, writes: {} };
   const earlier = giveUp(message);
-  if (!isProvenUnsent(earlier)) return { isUnsent: false, budget: { phone, days }, writes: { earlier } };
-  const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
-  const back = givenBack(message, verification.region, now);
-  const left = days && withGivenBack(days, back);
-  const changed = new Map([...(left ?? [])].filter(([kind]) => back.has(kind)));
+  // A call under way may have left.
+  const isUnspent = message.delivery === "QUEUED";
+  const left = isUnspent ? withPlaceBack(earlier, { days, now, verification }) : { message: earlier, writes: {} };
+  const isUnsent = isProvenUnsent(earlier);
+  const tats = isUnsent ? giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1) : undefined;
   return {
-    isUnsent: true,
-    budget: { phone: { ...phone, tats }, days: left },
-    writes: { earlier: { ...earlier, ...nothingTaken }, days: changed },
+    isUnsent,
+    budget: {
+      phone: tats === undefined ? phone : { ...phone, tats },
+      days: days && new Map([...days, ...(left.writes.days ?? [])]),
+    },
+    writes: { earlier: left.message, ...left.writes },
   };
 }
 

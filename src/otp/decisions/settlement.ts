@@ -33,7 +33,7 @@ import { limitsFor, type Policy } from "../verification/policy.ts";
 import { giveBackNamed } from "../limits/named-limit.ts";
 import { providerName } from "../message/provider-text.ts";
 import { giveBackAll } from "../limits/rate-limit.ts";
-import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
+import { kindsOf, takenBy, withPlaceBack } from "./spending.ts";
 import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 
 export interface SettleView {
@@ -67,30 +67,68 @@ export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy
   // ended it or put it back, and the next provider may have it by now. Only an acceptance is still to be noted, once.
   // Anything else, counted again, would give the budget back twice, send an accepted text once more, or give up a message
   // that has a provider left to go to.
-  const isNews = call.outcome.kind === "accepted" && !isAccepted(verification, view.message.copy, call.provider);
-  if (!isInHand(call.claimed, view.message) && !isNews) return nothing({ message: view.message, verification });
+  const isNews = call.outcome.kind === "accepted" && !hasHad(view, call.provider, taken);
+  const isOwn = isInHand(call.claimed, view.message);
+  if (!isOwn && !isNews) return outOfHand(view, call);
   const pending = stateAt(verification, now) === "PENDING";
   const providers = isSuperseded(view) ? 0 : call.providers;
-  const answered = settle(view.message, { ...call, providers }, now);
+  // What the message holds for its next call is not what an earlier one, whose answer is late, has taken.
+  const isUnspent = isOwn ? isProvenNotLeft(view, call) : view.message.delivery === "QUEUED";
+  const settled = settle(view.message, { ...call, providers }, now);
+  const answered = isUnspent ? { ...settled, ...takenBy(view.message) } : settled;
   // Nothing is sent after a terminal state, and what has failed stays so.
   const isUndelivered = view.message.delivery === "UNDELIVERED" || callOutcome(call.outcome) === "undelivered";
   const delivery = isUndelivered ? "UNDELIVERED" : "EXPIRED";
   const message: Message = pending || answered.dueMs === null ? answered : { ...answered, delivery, dueMs: null };
-  return concluded(noted(view, callOutcome(call.outcome), call.provider), message, policy);
+  return concluded(noted(view, callOutcome(call.outcome), call.provider), message, { policy, isUnspent });
+}
+
+/**
+ * Notes the answer to a call whose message a report, or its end, has settled meanwhile. If the call did not leave, what it took
+ * comes back: once, since the message holds it no longer then.
+ */
+function outOfHand(view: SettleView, call: ClaimedCall): Decided<Settled> {
+  const { verification, message } = view;
+  const isLast = message.dueMs === null && message.calls === call.claimed.calls;
+  const holds = kindsOf(message, verification.region).length > 0;
+  // One that was put off does not count as a call: the next one has its number, and may have left.
+  const isAgain = call.outcome.kind === "throttled" && hasHad(view, call.provider, putOff);
+  if (!isLast || !holds || isAgain || !isProvenNotLeft(view, call)) return nothing({ message, verification });
+  const left = withPlaceBack(message, view);
+  return { writes: { message: left.message, ...left.writes }, result: { message: left.message, verification } };
 }
 
 /** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */
 export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
-  return concluded(noted(view, "given-up", null), giveUp(view.message), policy);
+  // A call under way may have left.
+  const isUnspent = view.message.delivery === "QUEUED";
+  return concluded(noted(view, "given-up", null), giveUp(view.message), { policy, isUnspent });
 }
 
 const taken: ReadonlySet<string> = new Set<ProviderCallOutcome>(["accepted", "delivered", "undelivered"]);
+const mayHaveLeft: ReadonlySet<string> = new Set<ProviderCallOutcome>([
+  "accepted",
+  "delivered",
+  "undelivered",
+  "ambiguous",
+]);
+const putOff: ReadonlySet<string> = new Set<ProviderCallOutcome>(["throttled"]);
 
-/** Whether the log says already that a provider has taken a message. */
-function isAccepted({ log }: Verification, copy: number, provider: string): boolean {
-  return log.entries.some(
-    (entry) => entry.kind === "call" && taken.has(entry.outcome) && entry.copy === copy && entry.provider === provider,
+/** Whether the log says already that a call of a provider for a message has come to one of these. */
+function hasHad({ verification, message }: SettleView, provider: string, outcomes: ReadonlySet<string>): boolean {
+  const { copy } = message;
+  return verification.log.entries.some(
+    (entry) =>
+      entry.kind === "call" && outcomes.has(entry.outcome) && entry.copy === copy && entry.provider === provider,
   );
+}
+
+/** Whether the answer proves that its call did not leave. A report that came before it says otherwise, unless it is of another call. */
+function isProvenNotLeft(view: SettleView, { outcome, provider }: EndedCall): boolean {
+  if (outcome.kind === "accepted" || outcome.kind === "ambiguous") return false;
+  const { delivery, provider: reporter } = view.message;
+  const isReported = delivery === "ACCEPTED" || delivery === "DELIVERED" || delivery === "UNDELIVERED";
+  return !isReported || reporter !== provider || hasHad(view, provider, mayHaveLeft);
 }
 
 /** What is decided about, with the end of a call in the log. */
@@ -100,22 +138,28 @@ function noted<View extends SettleView>(view: View, outcome: ProviderCallOutcome
   return { ...view, verification: withNote(verification, note, now) };
 }
 
-/** The message as it has become, and what follows from that for its verification and its phone. */
-function concluded(
-  { now, verification, phone, message: before, days }: SettleView,
-  message: Message,
-  policy: Policy,
-): Decided<Settled> {
+/** How a message has come to what it is. */
+interface Conclusion {
+  readonly policy: Policy;
+  /** What the message holds of the day is not spent: unless it is for a next call, it comes back. */
+  readonly isUnspent: boolean;
+}
+
+/** The message as it has become, and what follows from that for its verification, its phone and the day. */
+function concluded(view: SettleView, message: Message, { policy, isUnspent }: Conclusion): Decided<Settled> {
+  const { now, verification, phone } = view;
   const pending = stateAt(verification, now) === "PENDING";
   const latest = message.copy === latestCopy(verification);
   // One that was reported undelivered before its answer goes on behind that.
   const { delivery } = verification;
   const reached = delivery === "UNDELIVERED" ? message.delivery : forward(delivery, message.delivery);
   const moved = latest ? { ...verification, delivery: reached } : verification;
+  const kept = isUnspent && isDone(message) ? withPlaceBack(message, view) : { message, writes: {} };
   if (!isProvenUnsent(message)) {
     const left = message.maybeSent ? withoutSpentLimits(moved) : moved;
     const goesOn = pending && latest ? goneOn(left, message, now) : left;
-    return { writes: { message, verification: goesOn }, result: { message, verification: goesOn } };
+    const result: Settled = { message: kept.message, verification: goesOn };
+    return { writes: { ...result, ...kept.writes }, result };
   }
 
   // With a later copy under way or arrived, an earlier one that never left changes nothing.
@@ -123,18 +167,12 @@ function concluded(
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
-  const uncountedMessage: Message = { ...message, ...nothingTaken };
   const isOver = stateAt(withdrawn, now) !== "PENDING" && withdrawn.state !== "VERIFIED";
   const ended = isOver && isNothingSent(withdrawn, message.copy) ? limitsBack(withdrawn, phone, now) : {};
+  const result: Settled = { message: kept.message, verification: withdrawn };
   return {
-    writes: {
-      message: uncountedMessage,
-      verification: withdrawn,
-      ...ended,
-      ...(comesBackOtherwise ? {} : { tats }),
-      ...(days === undefined ? {} : { days: withGivenBack(days, givenBack(before, verification.region, now)) }),
-    },
-    result: { message: uncountedMessage, verification: withdrawn },
+    writes: { ...result, ...ended, ...(comesBackOtherwise ? {} : { tats }), ...kept.writes },
+    result,
   };
 }
 
@@ -186,7 +224,11 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const latest = settled.copy === latestCopy(verification);
   const moved = latest ? { ...heard, delivery: settled.delivery } : heard;
   const shown = latest && !isOver ? goneOn(moved, settled, now) : moved;
-  return { writes: { message: settled, verification: shown }, result: { message: settled, verification: shown } };
+  // Arrived by an earlier call, it is not called for again.
+  const isUnspent = message.delivery === "QUEUED" && settled.dueMs === null;
+  const left = isUnspent ? withPlaceBack(settled, view) : { message: settled, writes: {} };
+  const result: Settled = { message: left.message, verification: shown };
+  return { writes: { ...result, ...left.writes }, result };
 }
 
 /** Whether the next channel has taken the message's place: then it goes to no other provider. */

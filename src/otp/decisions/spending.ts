@@ -4,8 +4,8 @@
  *   the phone's prefix · the phone's limits · the named limits of its send · its tenant's UTC day
  *
  * Of the day it takes one of the daily cap, one of its country's cap, and its price of the cap on money. It takes all of
- * these or none, in the transaction that owes it. A message notes what it took of its day. If it is proven never to have
- * left, it gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
+ * these or none, in the transaction that owes it. A message notes what it took of its day for its next call, or the one under
+ * way. If that is proven not to leave, it gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
  */
 import { dayMs, type Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
@@ -40,7 +40,7 @@ export interface Cap {
 /** What a message has taken of a day: the counts that it is in, for its next call or the one under way. */
 export type Taken = Pick<Message, "countedDay" | "countryDay" | "reserved">;
 
-export const nothingTaken: Taken = { countedDay: null, countryDay: null, reserved: null };
+const nothingTaken: Taken = { countedDay: null, countryDay: null, reserved: null };
 
 const countryPrefix = "country:";
 export const countryKind = (region: string): CountKind => `${countryPrefix}${region}`;
@@ -155,8 +155,13 @@ function isTaken({ countedDay, countryDay, reserved }: Taken, kind: CountKind, n
  * counts, unless its calls so far used it up. A message that was in another worker's hand may have been sent, and is
  * counted anew. Pure.
  */
-export function takenForNextCall({ delivery, countedDay, countryDay, reserved }: Message): Taken {
-  return delivery === "QUEUED" ? { countedDay, countryDay, reserved } : nothingTaken;
+export function takenForNextCall(message: Message): Taken {
+  return message.delivery === "QUEUED" ? takenBy(message) : nothingTaken;
+}
+
+/** What a message holds of a day. Pure. */
+export function takenBy({ countedDay, countryDay, reserved }: Message): Taken {
+  return { countedDay, countryDay, reserved };
 }
 
 /** A message, as far as the counts are told by it. */
@@ -182,8 +187,22 @@ export function givenBack(message: CountedMessage, region: string, now: Instant)
 }
 
 /** The days without what a message gives back. Pure. */
-export function withGivenBack(days: Days, back: ReadonlyMap<CountKind, number>): Days {
+function withGivenBack(days: Days, back: ReadonlyMap<CountKind, number>): Days {
   return new Map([...days].map(([kind, daily]) => [kind, uncounted(daily, back.get(kind) ?? 0)]));
+}
+
+/**
+ * A message that is not called for any more, and whose last call did not leave: without what that had taken, and with the
+ * counts of the day that change by it. Pure.
+ */
+export function withPlaceBack(
+  message: Message,
+  { days, now, verification }: Pick<CallView, "days" | "now"> & { readonly verification: Verification },
+): { readonly message: Message; readonly writes: Pick<Writes, "days"> } {
+  const back = givenBack(message, verification.region, now);
+  const changed = [...(days ?? [])].filter(([kind]) => back.has(kind));
+  const writes = changed.length === 0 ? {} : { days: withGivenBack(new Map(changed), back) };
+  return { message: { ...message, ...nothingTaken }, writes };
 }
 
 function nextDayMs(now: Instant): number {

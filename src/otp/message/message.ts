@@ -199,7 +199,8 @@ export function isProvenUnsent(message: Message): boolean {
  * The message after a provider's answer: accepted, due again, or given up after two failures. After a proven non-send it is
  * due at once at the next provider, or after a pause at the same one when there is no other. A provider that asks to wait
  * has not failed: its call is put off, for as long as there is time. Where the last one fails, the message goes back to
- * the first, if all before it have asked to wait. Pure.
+ * the first, if all before it have asked to wait. What the call took of the day stays for the next one, or to be given back,
+ * unless it may have left. Pure.
  */
 export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
   if (outcome.kind === "accepted") {
@@ -217,11 +218,12 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
+  const isReported = message.delivery === "ACCEPTED" || message.delivery === "UNDELIVERED";
+  const ended = outcome.kind === "ambiguous" || isReported ? { ...message, ...usedUp } : message;
   // The provider's report came before its answer was lost, so the provider has had the message.
-  if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
-  if (message.delivery === "UNDELIVERED") return failOver(message, providers, now);
-  const settled =
-    outcome.kind === "throttled" ? putOff(message, outcome, provider) : failed(message, outcome, provider);
+  if (message.delivery === "ACCEPTED") return { ...ended, dueMs: null };
+  if (message.delivery === "UNDELIVERED") return failOver(ended, providers, now);
+  const settled = outcome.kind === "throttled" ? putOff(ended, outcome, provider) : failed(ended, outcome, provider);
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
@@ -260,12 +262,13 @@ export function report(
   const reported: Message = { ...message, delivery, detail, maybeSent: true };
   if (delivery === "DELIVERED" || (delivery === "ACCEPTED" && isDone(message))) return { ...reported, dueMs: null };
   // While a call is under way its own end decides.
-  return delivery === "UNDELIVERED" && isDone(message) ? failOver(reported, said.providers, now, said.next) : reported;
+  if (delivery !== "UNDELIVERED" || !isDone(message)) return reported;
+  return failOver({ ...reported, ...usedUp }, said.providers, now, said.next);
 }
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
 function failOver(message: Message, providers: number, now: Instant, next = message.providerIndex + 1): Message {
-  const inVain = { ...message, failures: message.failures + 1, dueMs: null, ...usedUp };
+  const inVain = { ...message, failures: message.failures + 1, dueMs: null };
   const goesOn = inVain.failures < failuresMax && next < providers && now < message.deadlineMs;
   return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: next, dueMs: now } : inVain;
 }
@@ -280,7 +283,6 @@ function failed(
     ...message,
     failures: message.failures + 1,
     maybeSent: message.maybeSent || outcome.kind === "ambiguous",
-    ...(outcome.kind === "ambiguous" ? usedUp : {}),
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
     providerMessageId: null,

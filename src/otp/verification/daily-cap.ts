@@ -2,7 +2,7 @@
  * The daily cap: how much of a tenant's may go on a provider's bill in one UTC day, as one count; spending.ts has which
  * counts there are. Every message is counted in the transaction that owes it. A further call for a message that may
  * have reached the phone is another SMS, and counts when it is claimed; so does a message that was counted on an
- * earlier day. A message that is proven never to have left is taken out of the count while the day lasts.
+ * earlier day. A call that is proven never to have left is taken out of the count while the day lasts.
  */
 import { dayMs, type Instant } from "../../system.ts";
 import type { Channel } from "../channel.ts";
