@@ -22,7 +22,7 @@ interface Subject extends Omit<Loaded, "now"> {
 /** Writes what was decided, and gives the result. */
 export function apply<R>(
   unit: UnitOfWork,
-  { tenant, phone: ref, verification: before, message }: Subject,
+  { tenant, phone: ref, verification: before, message, earlier }: Subject,
   { writes, result }: Decided<R>,
 ): R {
   const after = writes.verification;
@@ -41,7 +41,7 @@ export function apply<R>(
   }
   if (writes.record !== undefined) unit.putRecord(writes.record);
   if (ref?.hasWebhooks === true) {
-    for (const event of eventsOf(writes, { verification: before, message, now: unit.now })) unit.owe(event);
+    for (const event of eventsOf(writes, { verification: before, message, earlier, now: unit.now })) unit.owe(event);
   }
   if (writes.days !== undefined || writes.warned !== undefined) putDays(unit, tenant, writes);
   if (writes.audit !== undefined) unit.note(writes.audit);

@@ -96,7 +96,7 @@ async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: Phone
         if (verification?.state !== "PENDING" || stateAt(verification, unit.now) === "PENDING") return undefined;
         const expired = expire(verification);
         unit.updateVerification(expired);
-        if (isHeard) verificationEvents(verification, expired, undefined, unit.now).forEach((event) => unit.owe(event));
+        if (isHeard) verificationEvents(verification, expired, [], unit.now).forEach((event) => unit.owe(event));
         countOutcome(unit, expired, phoneOf?.(expired).prefix);
         return expired;
       },

@@ -42,7 +42,7 @@ const pending = verificationOf({
   expireMs: createMs + 600_000,
 });
 const endMs = createMs + 31_000;
-const [verified] = verificationEvents(pending, end(pending, "VERIFIED", endMs), undefined, endMs) as [OwedEvent];
+const [verified] = verificationEvents(pending, end(pending, "VERIFIED", endMs), [], endMs) as [OwedEvent];
 
 let folder = "";
 let receiver: ChildProcess;

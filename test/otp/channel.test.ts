@@ -210,7 +210,7 @@ describe("an event", () => {
     const [accepted, expired] = verificationEvents(
       asked,
       { ...asked, state: "EXPIRED", endMs: testEpochMs + secondMs },
-      { before, after },
+      [{ before, after }],
       testEpochMs,
     );
     expect(accepted).toMatchObject({

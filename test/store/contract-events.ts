@@ -9,9 +9,10 @@ import { readReference } from "../../src/otp/message/provider-text.ts";
 import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
 import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/limits/pumping-guard.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
+import { claimFallbacks } from "./contract-fallback.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";
 import { added, endpointOf, takeEvents } from "./endpoints.ts";
-import { settle, stories } from "./event-stories.ts";
+import { report, settle, stories } from "./event-stories.ts";
 
 async function heardBy({ store, system }: StoreFixture, policy = testPolicy, ...ids: string[]): Promise<Acts> {
   await added(store, ...(ids.length === 0 ? ["we_1"] : ids).map((id) => endpointOf(id)));
@@ -42,6 +43,26 @@ export function eventCases(withStore: WithStore): void {
         }
         expect(await takeEvents(fixture.store)).toEqual([]);
       })(),
+    );
+
+    test(
+      "tell of a message that was in vain, and is given up for a fallback before the next provider has it",
+      withStore(async (fixture) => {
+        const { store, system } = fixture;
+        const acts = await heardBy(fixture);
+        const job = await acts.send(ann, { fallback: { channels: ["voice"], afterMs: 20_000 } });
+        await settle({ ...fixture, acts, job }, { kind: "accepted" });
+        await report({ ...fixture, acts, job }, "UNDELIVERED");
+        const [next] = await acts.claim();
+        if (next === undefined) throw new Error("it does not go on");
+        await settle({ ...fixture, acts, job: next }, { kind: "throttled", retryAfterMs: 60_000, detail: "" }, "two");
+        await takeEvents(store);
+        system.advance(20_000);
+        expect(await claimFallbacks(store, acts)).toMatchObject([{ message: { copy: 1, channel: "voice" } }]);
+        expect(await takeEvents(store)).toMatchObject([
+          { type: "verification.undelivered", facts: { copy: 0, channel: "sms", delivery: "DELIVERY_UNDELIVERED" } },
+        ]);
+      }),
     );
 
     test(

@@ -14,7 +14,7 @@ import type { WithStore } from "./contract.ts";
 const afterMs = 20_000;
 const fallback = { channels: ["voice", "whatsapp"], afterMs } as const;
 
-function claim(store: Store, { phoneOf, policy }: Acts, max = 100) {
+export function claimFallbacks(store: Store, { phoneOf, policy }: Acts, max = 100) {
   return store.claimFallbacks(max, {
     phoneOf,
     numberOf: () => undefined,
@@ -34,12 +34,12 @@ export function fallbackCases(withStore: WithStore): void {
         const openedMs = system.now();
         expect(await store.nextDue()).toBe(openedMs + afterMs);
         system.advance(afterMs - 1);
-        expect(await claim(store, acts)).toEqual([]);
+        expect(await claimFallbacks(store, acts)).toEqual([]);
         system.advance(1);
-        const [job, ...others] = await claim(store, acts);
+        const [job, ...others] = await claimFallbacks(store, acts);
         expect(others).toEqual([]);
         expect(job?.message).toMatchObject({ verificationId: verification.id, copy: 1, channel: "voice" });
-        expect(await claim(store, acts)).toEqual([]);
+        expect(await claimFallbacks(store, acts)).toEqual([]);
         const again = await reopen();
         const kept = await again.readVerification("default", verification.id);
         expect(kept).toEqual(job?.verification);
@@ -67,11 +67,11 @@ export function fallbackCases(withStore: WithStore): void {
           if (verification.id === odd?.verification.id) throw new Error("odd");
           return acts.phoneOf(verification);
         };
-        const claimed = await claim(store, { ...acts, phoneOf });
+        const claimed = await claimFallbacks(store, { ...acts, phoneOf });
         expect(claimed.map(({ verification }) => verification.id)).toEqual([other?.verification.id]);
         // PostgreSQL passes over what an act that has failed has locked until it is taken back.
-        await expect.poll(() => claim(store, { ...acts, phoneOf }).catch(String)).toMatch("odd");
-        await expect.poll(() => claim(store, acts)).toHaveLength(1);
+        await expect.poll(() => claimFallbacks(store, { ...acts, phoneOf }).catch(String)).toMatch("odd");
+        await expect.poll(() => claimFallbacks(store, acts)).toHaveLength(1);
       }),
     );
 
@@ -91,7 +91,7 @@ export function fallbackCases(withStore: WithStore): void {
         await answer(second, { kind: "throttled", retryAfterMs: 2 * afterMs, detail: "slow" });
         expect(await capped.trySend(ben)).toBe("SPEND_LIMIT");
         system.advance(afterMs);
-        const [next] = await claim(store, capped);
+        const [next] = await claimFallbacks(store, capped);
         expect(next?.message).toMatchObject({ copy: 1, channel: "voice", countedDay: expect.any(Number) });
         expect(await store.readMessages(first.verification.id)).toMatchObject([{ countedDay: null, dueMs: null }, {}]);
         // One may have left, and one is under way.
@@ -112,12 +112,12 @@ export function fallbackCases(withStore: WithStore): void {
         const other = await beside();
         const found = [];
         for (let round = 0; round < 40 && found.length < sent.length; round++) {
-          const claims = Array.from({ length: 8 }, (_, i) => claim(i % 2 === 0 ? store : other, acts, 9));
+          const claims = Array.from({ length: 8 }, (_, i) => claimFallbacks(i % 2 === 0 ? store : other, acts, 9));
           found.push(...(await Promise.all(claims)).flat());
         }
         const ids = found.map(({ message }) => message.verificationId);
         expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
-        expect(await claim(other, acts)).toEqual([]);
+        expect(await claimFallbacks(other, acts)).toEqual([]);
       }),
     );
 
@@ -128,7 +128,7 @@ export function fallbackCases(withStore: WithStore): void {
         await acts.cancel(canceled.verification);
         system.advance(40_000);
         await acts.resend(resent.verification);
-        expect(await claim(store, acts)).toEqual([]);
+        expect(await claimFallbacks(store, acts)).toEqual([]);
         for (const { verification } of [canceled, resent]) {
           expect((await acts.read(verification)).fallback).toMatchObject({ channels: [], dueMs: null });
         }

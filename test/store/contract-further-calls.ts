@@ -126,6 +126,22 @@ export function furtherCallCases(withStore: WithStore): void {
 
   describe("a further call under the caps", () => {
     test(
+      "for which there is no room is not made, and a message that its provider had in vain stays so",
+      inCase(ofMoney, async (way) => {
+        const { acts, store, system } = way;
+        const first = await acts.send(nextPhone());
+        await answer(way, first, accepted, "one");
+        expect(await way.left()).toBe(1);
+        await report(way, first, "UNDELIVERED", "one");
+        system.advance(secondMs);
+        expect(await acts.claim()).toEqual([]);
+        expect(await store.readMessages(first.verification.id)).toMatchObject([
+          { delivery: "UNDELIVERED", dueMs: null, detail: "The daily cap on what messages cost is reached." },
+        ]);
+      }),
+    );
+
+    test(
       "that a dead worker has in hand keeps its place, unless its answer comes after all",
       inCase(ofMoney, async (way) => {
         const { acts, store, system } = way;

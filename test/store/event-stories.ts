@@ -17,7 +17,7 @@ export function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendO
     decideSettle(view, { outcome, provider, providers: 2, claimed: job.message }, acts.policy),
   );
 }
-function report(
+export function report(
   { store, acts, job }: Omit<Heard, "take">,
   delivery: "ACCEPTED" | "DELIVERED" | "UNDELIVERED",
   provider = "one",
@@ -164,6 +164,58 @@ export const stories: Story[] = [
       await report(heard, "UNDELIVERED", "two");
     },
   ],
+  ...(["m1", undefined] as const).flatMap((providerMessageId): Story[] => {
+    const named = providerMessageId === undefined ? "without a name" : "by a name";
+    const inVain = async (heard: Heard) => {
+      await settle(heard, { kind: "accepted", ...(providerMessageId && { providerMessageId }) });
+      await report(heard, "UNDELIVERED");
+    };
+    return [
+      [
+        `it was taken ${named}, fails over, and the next provider refuses it`,
+        ["created", "accepted", "undelivered"],
+        async (heard) => {
+          await inVain(heard);
+          await goOn(heard, refused);
+          await reached(heard, "UNDELIVERED");
+        },
+      ],
+      [
+        `it was taken ${named}, fails over, and its time is over first`,
+        ["created", "accepted", "undelivered"],
+        async (heard) => {
+          await inVain(heard);
+          heard.system.advance(540_000);
+          await Promise.all([heard.acts.claim(), heard.acts.claim()]);
+          await report(heard, "UNDELIVERED");
+          await reached(heard, "UNDELIVERED");
+        },
+      ],
+      [
+        `it was taken ${named}, fails over, and it is canceled while the next provider has it wait`,
+        ["created", "accepted", "canceled", "undelivered"],
+        async (heard) => {
+          await inVain(heard);
+          const next = await claimed(heard);
+          await heard.acts.cancel(heard.job.verification);
+          for (let i = 0; i < 2; i++) await settle(next, { kind: "throttled", detail: "wait" }, "two");
+          await reached(heard, "UNDELIVERED");
+        },
+      ],
+      [
+        `it was taken ${named}, fails over, and nobody knows whether the next provider has it`,
+        ["created", "accepted", "canceled"],
+        async (heard) => {
+          await inVain(heard);
+          await claimed(heard);
+          heard.system.advance(30_000);
+          await heard.acts.cancel(heard.job.verification);
+          await heard.acts.claim();
+          await reached(heard, "EXPIRED");
+        },
+      ],
+    ];
+  }),
   [
     "every provider refuses it",
     ["created", "failed", "undelivered"],

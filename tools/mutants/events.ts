@@ -8,6 +8,38 @@ const delivery = ["test/delivery/events"];
 
 export const eventMutants: readonly Mutant[] = [
   {
+    name: "what was in vain given up as too late",
+    breaks: "nobody is told of a message that its provider reported undelivered",
+    place: "src/otp/message/message.ts#giveUp",
+    text: `message.delivery === "QUEUED" && isReturned && !cutShort`,
+    replacement: `message.delivery === "QUEUED" && isReturned && cutShort`,
+    suites: contract,
+  },
+  {
+    name: "in vain without a name",
+    breaks: "a message that a provider took without an id, in vain, reads as on its way for nine minutes",
+    place: "src/otp/decisions/settlement.ts#wasInVain",
+    text: `log.entries.some((entry) => entry.copy === copy && isSaid(entry))`,
+    replacement: `log.entries.some((entry) => entry.copy !== copy && isSaid(entry))`,
+    suites: contract,
+  },
+  {
+    name: "given up for a fallback without a word",
+    breaks: "nobody is told of the undelivered message before a fallback",
+    place: "src/otp/decisions/event.ts#eventsOf",
+    text: `["earlier", "message"]`,
+    replacement: `["message"]`,
+    suites: contract,
+  },
+  {
+    name: "undelivered though the next may have it",
+    breaks: "a message is told of as undelivered that a dead worker has had the next provider send",
+    place: "src/otp/message/message.ts#giveUp",
+    text: `message.delivery === "QUEUED" && isReturned && !cutShort`,
+    replacement: `isReturned`,
+    suites: contract,
+  },
+  {
     name: "an acceptance that happens twice",
     breaks: "a message that was reported undelivered is taken for accepted again, and the next provider never gets it",
     place: "src/otp/decisions/settlement.ts#decideSettle",

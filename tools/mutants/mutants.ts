@@ -158,7 +158,9 @@ export const mutants: readonly Mutant[] = [
     name: "patience taken for a failure",
     breaks: "two providers that ask for half a minute fail a message that has nine",
     place: "src/otp/message/message.ts#settle",
-    text: `outcome.kind === "throttled" ? putOff(ended, outcome, provider) : failed(`,
+    text: `outcome.kind === "throttled"
+      ? putOff(ended, outcome, isReturned ? ended.provider : provider)
+      : failed(`,
     replacement: `failed(`,
     suites: ["test/otp/message/message.test.ts"],
   },

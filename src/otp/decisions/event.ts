@@ -43,13 +43,13 @@ export interface MessageChange {
 }
 
 /**
- * The events of a change to a verification. `before` is undefined for a new one; `message` is the one that changed with
+ * The events of a change to a verification. `before` is undefined for a new one; `messages` are those that changed with
  * it, if any. Pure.
  */
 export function verificationEvents(
   before: Verification | undefined,
   after: Verification,
-  message: MessageChange | undefined,
+  messages: readonly MessageChange[],
   now: Instant,
 ): OwedEvent[] {
   const owed: OwedEvent[] = [];
@@ -65,7 +65,7 @@ export function verificationEvents(
     });
   };
   if (before === undefined) tell("verification.created", []);
-  if (message !== undefined) {
+  for (const message of messages) {
     const { copy, calls, channel, delivery, provider, providerMessageId } = message.after;
     const became = deliveryToTell(message.after);
     const isNew = became !== undefined && (message.before === undefined || deliveryToTell(message.before) !== became);
@@ -99,6 +99,8 @@ export function verificationEvents(
 export interface Loaded {
   readonly verification?: Verification | undefined;
   readonly message?: Message | undefined;
+  /** The message before a new one. */
+  readonly earlier?: Message | undefined;
   readonly now: Instant;
 }
 
@@ -106,8 +108,10 @@ export interface Loaded {
 export function eventsOf(writes: Writes, loaded: Loaded): OwedEvent[] {
   const after = writes.verification ?? loaded.verification;
   if (after === undefined) return [];
-  const { message } = writes;
-  const changed = message === undefined ? undefined : { before: loaded.message, after: message };
+  const changed = (["earlier", "message"] as const).flatMap((which) => {
+    const written = writes[which];
+    return written === undefined ? [] : { before: loaded[which], after: written };
+  });
   return verificationEvents(loaded.verification, after, changed, loaded.now);
 }
 

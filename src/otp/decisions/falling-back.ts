@@ -10,7 +10,7 @@ import { askGuard, owedMessage, spendFor, withPlaceBack, type Owed, type PriceOf
 import { lastFallbackMs, limitsFor, sendLifeMinMs, type Policy } from "../verification/policy.ts";
 import { judgeFallback } from "../limits/pumping-guard.ts";
 import { giveBackAll } from "../limits/rate-limit.ts";
-import { limitsBack } from "./settlement.ts";
+import { limitsBack, wasInVain } from "./settlement.ts";
 import type { CallView } from "./standing.ts";
 import type { Instant } from "../../system.ts";
 import { end, isAllUnsent, latestCopy, stateAt, withNote, type Verification } from "../verification/verification.ts";
@@ -133,7 +133,7 @@ interface GivenUp {
 function givenUpFor({ now, message, phone, days, verification }: FallbackView, policy: Policy): GivenUp {
   const isWaiting = message !== undefined && message.dueMs !== null && !isAwaitingReport(message, now);
   if (!isWaiting) return { isUnsent: false, budget: { phone, days }, writes: {} };
-  const earlier = giveUp(message);
+  const earlier = giveUp(message, wasInVain(verification, message));
   // A call under way may have left.
   const isUnspent = message.delivery === "QUEUED";
   const left = isUnspent ? withPlaceBack(earlier, { days, now, verification }) : { message: earlier, writes: {} };

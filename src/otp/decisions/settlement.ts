@@ -13,6 +13,7 @@ import {
   stateAt,
   withNote,
   withoutSpentLimits,
+  type LogEntry,
   type ProviderCallOutcome,
   type Verification,
 } from "../verification/verification.ts";
@@ -74,12 +75,15 @@ export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy
   const providers = isSuperseded(view) ? 0 : call.providers;
   // What the message holds for its next call is not what an earlier one, whose answer is late, has taken.
   const isUnspent = isOwn ? isProvenNotLeft(view, call) : view.message.delivery === "QUEUED";
-  const settled = settle(view.message, { ...call, providers }, now);
+  const isReturned = wasInVain(verification, view.message);
+  const settled = settle(view.message, { ...call, providers, isReturned }, now);
   const answered = isUnspent ? { ...settled, ...takenBy(view.message) } : settled;
   // Nothing is sent after a terminal state, and what has failed stays so.
   const isUndelivered = view.message.delivery === "UNDELIVERED" || callOutcome(call.outcome) === "undelivered";
-  const delivery = isUndelivered ? "UNDELIVERED" : "EXPIRED";
-  const message: Message = pending || answered.dueMs === null ? answered : { ...answered, delivery, dueMs: null };
+  const over: Message = isUndelivered
+    ? { ...answered, delivery: "UNDELIVERED", dueMs: null }
+    : giveUp(answered, isReturned);
+  const message = pending || answered.dueMs === null ? answered : over;
   return concluded(noted(view, callOutcome(call.outcome), call.provider), message, { policy, isUnspent });
 }
 
@@ -102,7 +106,8 @@ function outOfHand(view: SettleView, call: ClaimedCall): Decided<Settled> {
 export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
   // A call under way may have left.
   const isUnspent = view.message.delivery === "QUEUED";
-  return concluded(noted(view, "given-up", null), giveUp(view.message), { policy, isUnspent });
+  const message = giveUp(view.message, wasInVain(view.verification, view.message));
+  return concluded(noted(view, "given-up", null), message, { policy, isUnspent });
 }
 
 const taken: ReadonlySet<string> = new Set<ProviderCallOutcome>(["accepted", "delivered", "undelivered"]);
@@ -121,6 +126,17 @@ function hasHad({ verification, message }: SettleView, provider: string, outcome
     (entry) =>
       entry.kind === "call" && outcomes.has(entry.outcome) && entry.copy === copy && entry.provider === provider,
   );
+}
+
+/**
+ * Whether what has failed of a message is that a provider had it in vain: the id that it gave is kept then, and the log says so
+ * of one that gave none. Pure.
+ */
+export function wasInVain({ log }: Verification, { copy, failures, providerMessageId }: Message): boolean {
+  if (failures !== 1) return false;
+  const isSaid = ({ kind, outcome }: LogEntry) =>
+    kind === "report" ? outcome === "UNDELIVERED" : kind === "call" && outcome === "undelivered";
+  return providerMessageId !== null || log.entries.some((entry) => entry.copy === copy && isSaid(entry));
 }
 
 /** Whether the answer proves that its call did not leave. A report that came before it says otherwise, unless it is of another call. */

@@ -85,6 +85,8 @@ export interface EndedCall {
   readonly provider: string;
   /** How many providers the message's channel has. */
   readonly providers: number;
+  /** True where the provider before had the message in vain; one that gave it an id is known without. */
+  readonly isReturned?: boolean;
 }
 
 /** What a provider later says became of a message. */
@@ -171,11 +173,15 @@ function leaseEnd(now: Instant, deadlineMs: Instant): Instant {
   return now + leaseMs === deadlineMs ? deadlineMs + 1 : now + leaseMs;
 }
 
-/** The message after its deadline, its verification's end or the daily cap came before it was sent. What a report said stays. Pure. */
-export function giveUp(message: Message): Message {
+/**
+ * The message after its deadline, its verification's end or the daily cap came before it was sent. What a report said stays,
+ * also where the message waits for the next provider since one had it in vain: that is known by its id, or said. Pure.
+ */
+export function giveUp(message: Message, isReturned = message.providerMessageId !== null): Message {
   const cutShort = message.calls > message.failures;
   const isReported = message.delivery === "ACCEPTED" || message.delivery === "UNDELIVERED";
-  const delivery = isReported ? message.delivery : "EXPIRED";
+  const isInVain = message.delivery === "QUEUED" && isReturned && !cutShort;
+  const delivery = isInVain ? "UNDELIVERED" : isReported ? message.delivery : "EXPIRED";
   return { ...message, delivery, maybeSent: message.maybeSent || cutShort, dueMs: null };
 }
 
@@ -202,7 +208,8 @@ export function isProvenUnsent(message: Message): boolean {
  * the first, if all before it have asked to wait. What the call took of the day stays for the next one, or to be given back,
  * unless it may have left. Pure.
  */
-export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
+export function settle(message: Message, call: EndedCall, now: Instant): Message {
+  const { outcome, provider, providers } = call;
   if (outcome.kind === "accepted") {
     const accepted: Message = {
       ...message,
@@ -218,17 +225,21 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
+  const isReturned = message.providerMessageId !== null || call.isReturned === true;
   const isReported = message.delivery === "ACCEPTED" || message.delivery === "UNDELIVERED";
   const ended = outcome.kind === "ambiguous" || isReported ? { ...message, ...usedUp } : message;
   // The provider's report came before its answer was lost, so the provider has had the message.
   if (message.delivery === "ACCEPTED") return { ...ended, dueMs: null };
   if (message.delivery === "UNDELIVERED") return failOver(ended, providers, now);
-  const settled = outcome.kind === "throttled" ? putOff(ended, outcome, provider) : failed(ended, outcome, provider);
-  const next = nextTry(settled, outcome, providers);
+  const settled =
+    outcome.kind === "throttled"
+      ? putOff(ended, outcome, isReturned ? ended.provider : provider)
+      : failed(ended, outcome, provider);
+  const next = nextTry(settled, { outcome, providers, isReturned });
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
     // An accepted message is called for again only when its provider has reported it undelivered.
-    const isInVain = message.providerMessageId !== null && outcome.kind !== "ambiguous";
+    const isInVain = isReturned && outcome.kind !== "ambiguous";
     if (isInVain && settled.calls === settled.failures) return { ...settled, delivery: "UNDELIVERED", dueMs: null };
     // What may have been sent waits for the provider's report until its deadline; the rest is proven unsent.
     return settled.maybeSent
@@ -291,12 +302,12 @@ function failed(
 }
 
 /** The message after a call that does not count. The id stays that an earlier provider, who failed, gave it. */
-function putOff(message: Message, { detail }: { readonly detail: string }, provider: string): Message {
+function putOff(message: Message, { detail }: { readonly detail: string }, provider: string | null): Message {
   return {
     ...message,
     calls: message.calls - 1,
     recipientRefused: false,
-    provider: message.providerMessageId === null ? provider : message.provider,
+    provider,
     detail: providerReason(detail),
   };
 }
@@ -308,13 +319,12 @@ export function waitOf({ retryAfterMs = putOffMs, isUnasked }: Throttled): numbe
 
 function nextTry(
   message: Message,
-  outcome: SendOutcome,
-  providers: number,
+  { outcome, providers, isReturned }: Pick<EndedCall, "outcome" | "providers" | "isReturned">,
 ): { waitMs: number; providerIndex: number } | undefined {
   if (message.failures >= failuresMax) return undefined;
-  const { providerIndex, failures, providerMessageId } = message;
+  const { providerIndex, failures } = message;
   const isThrottled = outcome.kind === "throttled";
-  const goesRound = providers > 1 && providerMessageId === null;
+  const goesRound = providers > 1 && !(isThrottled && isReturned === true);
   // The one that is first again after the last one's failure is waited for at its place.
   const isSecondRound = goesRound && providerIndex === 0 && failures > 0;
   const other = providerIndex + 1;

@@ -52,16 +52,17 @@ function claimFallback(
       const phone = phoneOf(verification);
       const number = numberOf(verification);
       const name = verification.tally === "none" ? undefined : phone.prefix?.name();
+      const message = unit.message(verificationId, latestCopy(verification));
       const decided = decide({
         now: unit.now,
         verification,
-        message: unit.message(verificationId, latestCopy(verification)),
+        message,
         phone: viewPhone(unit, phone),
         prefix: name && unit.prefix(name),
         verdict: number === undefined ? undefined : unit.verdict(tenant, number),
         days: new Map(uses.map(({ kind }) => [kind, unit.day(tenant, kind)])),
       });
-      return apply(unit, { tenant, phone, verification }, decided);
+      return apply(unit, { tenant, phone, verification, earlier: message }, decided);
     },
   });
 }

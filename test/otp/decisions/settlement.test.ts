@@ -283,6 +283,30 @@ describe("a report", () => {
     expect(writes.tats).toBeUndefined();
   });
 
+  test("of undelivered is kept of a provider that gave no id, too, while the next one has it wait", () => {
+    const nameless = decideSettle(
+      { now, message: messageOf(), verification: sending(), phone: phoneAfter(1) },
+      { outcome: { kind: "accepted" }, provider: "one", providers: 2, claimed: messageOf() },
+      policy,
+    ).result;
+    const undelivered = facts({ providerMessageId: undefined });
+    const returned = decideReport({ now, ...nameless, phone: phoneAfter(1) }, undelivered).result;
+    const view = { now, message: claim(returned.message, now), verification: returned.verification };
+    const asked: SendOutcome = { kind: "throttled", detail: "slow" };
+    const call = { outcome: asked, provider: "two", providers: 2, claimed: view.message };
+    const waiting = decideSettle({ ...view, phone: phoneAfter(1) }, call, policy).result;
+    expect(waiting.message).toMatchObject({
+      delivery: "QUEUED",
+      provider: "one",
+      providerIndex: 1,
+      dueMs: now + 1_000,
+    });
+    expect(decideGiveUp({ now, ...waiting, phone: phoneAfter(1) }, policy).result).toMatchObject({
+      message: { delivery: "UNDELIVERED", provider: "one", dueMs: null },
+      verification: { delivery: "UNDELIVERED" },
+    });
+  });
+
   test("of undelivered that came before a lost answer is known as well as one that came after it", () => {
     const early = reported(messageOf(), {});
     const gone = settled({ message: early }, ambiguous, 2).result.message;

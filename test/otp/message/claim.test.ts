@@ -60,6 +60,16 @@ describe("a message too late to send", () => {
     expect(fateOf(giveUp(unclaim(messageOf(), now)))).toEqual(["EXPIRED", "proven unsent"]);
   });
 
+  test("is undelivered if the provider that took it said so, and no later call may have sent it", () => {
+    const taken = settle(messageOf(), { outcome: accepted, provider: "one", providers: 2 }, now);
+    const returned = report(taken, { ...said, delivery: "UNDELIVERED" }, now);
+    expect(giveUp(returned)).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+    const waiting = unclaim(claim(returned, now), now);
+    expect(giveUp(waiting)).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+    expect(fateOf(giveUp(claim(returned, now)))).toEqual(["EXPIRED", "perhaps sent"]);
+    expect(fateOf(giveUp(claim(claim(returned, now), now)))).toEqual(["EXPIRED", "perhaps sent"]);
+  });
+
   test("may have been sent if a call was ambiguous or cut short", () => {
     expect(fateOf(giveUp(messageOf()))).toEqual(["EXPIRED", "perhaps sent"]);
     expect(fateOf(giveUp(settle(messageOf(), { outcome: ambiguous, provider: "one", providers: 1 }, now)))).toEqual([
