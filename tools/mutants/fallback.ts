@@ -122,6 +122,14 @@ export const fallbackMutants: readonly Mutant[] = [
     suites: ["test/store/sqlite.test.ts"],
   },
   {
+    name: "failed with a message to come",
+    breaks: "a request that has failed says that a message of it is queued",
+    place: "src/otp/decisions/falling-back.ts#dropped",
+    text: `isToCome ? message.delivery : verification.delivery`,
+    replacement: `verification.delivery`,
+    suites: rules,
+  },
+  {
     name: "a page's fallbacks for nothing",
     breaks: "a stranger with a page's key has ten sends of his address followed by twenty messages",
     place: "src/server/rpc/authorize.ts#createAuthorize.byMessage",

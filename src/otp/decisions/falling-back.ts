@@ -109,8 +109,11 @@ function firstAffordable(
 }
 
 /** Owes nothing more by fallback. Where no message has left, and none is under way, there is no code to wait for. */
-function dropped({ verification, phone, now }: FallbackView, writes: Writes = {}): Decided<undefined> {
-  const left = { ...verification, fallback: withoutNext(verification.fallback) };
+function dropped({ verification, message, phone, now }: FallbackView, writes: Writes = {}): Decided<undefined> {
+  // Queued was the message to come, once the latest one had ended. With none to come, that is how far it got.
+  const isToCome = verification.delivery === "QUEUED" && message !== undefined && message.dueMs === null;
+  const delivery = isToCome ? message.delivery : verification.delivery;
+  const left = { ...verification, delivery, fallback: withoutNext(verification.fallback) };
   const isOver = stateAt(verification, now) === "PENDING" && isAllUnsent(left);
   if (!isOver) return { writes: { ...writes, verification: left }, result: undefined };
   const failed = end(left, "FAILED", now);

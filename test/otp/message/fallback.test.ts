@@ -270,10 +270,21 @@ describe("a fallback that is due", () => {
     expect(writes.message).toMatchObject({ copy: 1 });
   });
 
-  test("that is refused fails a verification of which nothing has left", () => {
-    const verification = falling({ fallback: last({ unsent: [0] }) });
-    const { writes } = decided({ verification, verdict: "block" });
-    expect(writes.verification).toMatchObject({ state: "FAILED", salt: null });
+  test.each(["REJECTED", "EXPIRED"] as const)(
+    "that is refused fails a verification of which nothing has left, as %s as its message is",
+    (delivery) => {
+      const verification = falling({ delivery: "QUEUED", fallback: last({ unsent: [0] }) });
+      const message = messageOf({ delivery, dueMs: null });
+      const { writes } = decided({ verification, message, verdict: "block" });
+      expect(writes.verification).toMatchObject({ state: "FAILED", salt: null, delivery });
+    },
+  );
+
+  test("that is refused leaves queued what still waits for its next call", () => {
+    const verification = falling({ delivery: "QUEUED", fallback: last() });
+    const message = messageOf({ delivery: "QUEUED", dueMs: now + 2 * afterMs });
+    const { writes } = decided({ verification, message, verdict: "block" });
+    expect(writes.verification).toMatchObject({ state: "PENDING", delivery: "QUEUED" });
   });
 });
 
