@@ -108,6 +108,8 @@ export interface Seen extends Sent {
   readonly attemptsRemaining: number;
   /** In the order in which they were owed. */
   readonly messages: readonly SeenMessage[];
+  /** The one that `delivery` is of. */
+  readonly latest: SeenMessage | undefined;
 }
 
 /** A result, and whether it is that of an earlier call with the same Idempotency-Key. */

@@ -4,6 +4,7 @@
 import { openPhone } from "../otp/phone-number.ts";
 import { ok, refuse } from "../otp/reason.ts";
 import { terminalReason } from "../otp/state.ts";
+import { messageShown } from "../otp/verification/verification.ts";
 import { answer, sentNow, type ActTools } from "./act.ts";
 import type { Answer, Caller, Seen } from "./calls.ts";
 
@@ -25,6 +26,7 @@ export async function get(tools: ActTools, caller: Caller, id: string): Promise<
       endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),
       attemptsRemaining: state === "PENDING" ? v.attemptsMax - v.attempts : 0,
       messages,
+      latest: messageShown(v, messages),
     }),
   );
 }

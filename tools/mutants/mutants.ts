@@ -155,6 +155,14 @@ export const mutants: readonly Mutant[] = [
     dueMs: now,`,
   },
   {
+    name: "who refused a resend has the message",
+    breaks: "support asks the wrong provider about a message that has arrived",
+    place: "src/otp/verification/verification.ts#messageShown",
+    text: `last.copy > latest && last.delivery !== verification.delivery`,
+    replacement: `last.copy > latest && last.delivery === verification.delivery`,
+    suites: ["test/otp/verification/verification.test.ts"],
+  },
+  {
     name: "patience taken for a failure",
     breaks: "two providers that ask for half a minute fail a message that has nine",
     place: "src/otp/message/message.ts#settle",

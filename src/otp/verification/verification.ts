@@ -95,6 +95,20 @@ export function latestCopy({ resends, fallback }: Pick<Verification, "resends" |
   return resends + (fallback?.owed ?? 0);
 }
 
+/**
+ * The message that a verification's delivery is of, among its own in their order: its latest. A resend that never left is taken
+ * back; once a report on the message before has moved the delivery, it is of that again. Pure.
+ */
+export function messageShown<M extends { readonly copy: number; readonly delivery: Delivery }>(
+  verification: Pick<Verification, "resends" | "fallback" | "delivery">,
+  messages: readonly M[],
+): M | undefined {
+  const last = messages.at(-1);
+  const latest = latestCopy(verification);
+  const isPast = last !== undefined && last.copy > latest && last.delivery !== verification.delivery;
+  return isPast ? messages.find(({ copy }) => copy === latest) : last;
+}
+
 /** How many messages a verification has spent and not got back: what a success gives back. Pure. */
 export function messagesSpent(verification: Verification): number {
   return 1 + latestCopy(verification) - (verification.fallback?.unsent.length ?? 0);

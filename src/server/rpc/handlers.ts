@@ -140,7 +140,7 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
       // How messages leave is between the operator and those who hold a secret key.
       const isPublic = isPublishable(key.kind);
       const messages = isPublic ? [] : seen.messages;
-      const latest = messages.at(-1);
+      const latest = isPublic ? undefined : seen.latest;
       return {
         ...message,
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,

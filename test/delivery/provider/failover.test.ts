@@ -163,6 +163,24 @@ describe("a delivery report", () => {
     expect(await get(id)).toMatchObject({ delivery: "DELIVERY_DELIVERED", provider: "messagebird" });
   });
 
+  test("on the message before a resend that never left is told with who has that message", async () => {
+    await station.stop();
+    station = await startStation(folder, messagebird, webhook, { OTP_RESEND_GAPS: "1s" });
+    const { id, reference } = await sent();
+    await sleep(1_100);
+    await messagebird.script("422 recipient");
+    await webhook.script("422 recipient");
+    expect((await station.call("/v1/otp/resend", { request_id: id })).body["reason"]).toBe("PHONE_UNREACHABLE");
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_REJECTED", provider: "webhook" });
+    expect(await report(reference, "delivered")).toBe(200);
+    expect(await get(id)).toMatchObject({
+      delivery: "DELIVERY_DELIVERED",
+      provider: "messagebird",
+      delivery_detail: "",
+      messages: [{ delivery: "DELIVERY_DELIVERED" }, { delivery: "DELIVERY_REJECTED", provider: "webhook" }],
+    });
+  });
+
   test("that is forged changes nothing and is 401", async () => {
     const { id, reference } = await sent();
     expect(await report(reference, "delivered", "", { key: "another" })).toBe(401);

@@ -1,7 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { canonicalBind, expire, stateAt } from "../../../src/otp/verification/verification.ts";
+import type { Delivery } from "../../../src/otp/message/message.ts";
+import {
+  canonicalBind,
+  expire,
+  messageShown,
+  stateAt,
+  type Verification,
+} from "../../../src/otp/verification/verification.ts";
 import { terminalReason, type State } from "../../../src/otp/state.ts";
-import { dayMs, endedAs, logOf, policy, verificationOf } from "../../support/data/examples.ts";
+import { dayMs, endedAs, logOf, messageOf, policy, verificationOf } from "../../support/data/examples.ts";
 
 const ends: readonly Exclude<State, "PENDING">[] = ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
 
@@ -32,6 +39,27 @@ describe("a state", () => {
       "OTP_CANCELED",
       "OTP_FAILED",
     ]);
+  });
+});
+
+describe("the message that is shown", () => {
+  const shown = (verification: Verification, ...deliveries: Delivery[]) =>
+    messageShown(
+      verification,
+      deliveries.map((delivery, copy) => messageOf({ copy, delivery })),
+    )?.copy;
+
+  test("is the latest", () => {
+    expect(shown(verificationOf())).toBeUndefined();
+    expect(shown(verificationOf({ delivery: "SENDING" }), "QUEUED")).toBe(0);
+    expect(shown(verificationOf({ delivery: "SENDING", resends: 1 }), "SENDING", "QUEUED")).toBe(1);
+  });
+
+  test("is a resend that never left, until a report on the one before comes", () => {
+    expect(shown(verificationOf({ delivery: "REJECTED" }), "ACCEPTED", "REJECTED")).toBe(1);
+    expect(shown(verificationOf({ delivery: "DELIVERED" }), "DELIVERED", "REJECTED")).toBe(0);
+    // It goes on to the next provider, and is in hand.
+    expect(shown(verificationOf({ delivery: "QUEUED" }), "SENDING", "EXPIRED")).toBe(0);
   });
 });
 
