@@ -246,6 +246,22 @@ export function furtherCallCases(withStore: WithStore): void {
       }),
     );
 
+    test.each(["ACCEPTED", "DELIVERED"] as const)(
+      "that is put back unmade, once the one before is reported %s, gives its place back, once",
+      (delivery) =>
+        inCase(ofMoney, async (way) => {
+          const { acts, store } = way;
+          const first = await acts.send(nextPhone());
+          await answer(way, first, throttled, "one");
+          await answer(way, await claimOne(way), ambiguous, "two");
+          const second = await claimOne(way);
+          await report(way, second, delivery, "two");
+          for (let i = 0; i < 3; i++) await store.releaseMessages([second]);
+          expect(await deliveryOf(store, second)).toBe(delivery);
+          expect(await way.left()).toBe(1);
+        })(),
+    );
+
     test(
       "leaves what waits for another one its place where a late answer has it accepted",
       inCase(ofMoney, async (way) => {

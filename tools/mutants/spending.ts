@@ -253,6 +253,14 @@ export const spendingMutants: readonly Mutant[] = [
     suites: store,
   },
   {
+    name: "a place kept by what is put back",
+    breaks: "a stop has calls counted that are not made",
+    place: "src/otp/decisions/settlement.ts#decideRelease",
+    text: `isDone(released) ? withPlaceBack`,
+    replacement: `released.dueMs === now ? withPlaceBack`,
+    suites: store,
+  },
+  {
     name: "a place kept by what has arrived",
     breaks: "a message that waits as it is reported delivered holds its place for nothing",
     place: "src/otp/decisions/settlement.ts#decideReport",

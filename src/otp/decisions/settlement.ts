@@ -25,6 +25,7 @@ import {
   isProvenUnsent,
   report,
   settle,
+  unclaim,
   type EndedCall,
   type Message,
   type Report,
@@ -100,6 +101,23 @@ function outOfHand(view: SettleView, call: ClaimedCall): Decided<Settled> {
   if (!isLast || !holds || isAgain || !isProvenNotLeft(view, call)) return nothing({ message, verification });
   const left = withPlaceBack(message, view);
   return { writes: { message: left.message, ...left.writes }, result: { message: left.message, verification } };
+}
+
+/**
+ * Puts a claimed message back that was not called for. It waits with its place, unless a report on an earlier call has come
+ * meanwhile, after which it is not called for again. Writes nothing for what is no longer in this worker's hand.
+ */
+export function decideRelease(
+  view: Pick<SettleView, "now" | "message" | "verification" | "days">,
+  claimed: Message,
+): Decided<undefined> {
+  const { message, now } = view;
+  const isOwn = isInHand(claimed, message);
+  const hasArrived = message.dueMs === null && message.calls === claimed.calls && message.delivery === "DELIVERED";
+  if (!isOwn && !hasArrived) return nothing(undefined);
+  const released = isOwn ? unclaim(message, now) : message;
+  const left = isDone(released) ? withPlaceBack(released, view) : { message: released, writes: {} };
+  return { writes: { message: left.message, ...left.writes }, result: undefined };
 }
 
 /** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */

@@ -1,8 +1,8 @@
 /**
  * The acts on messages: workers claim them, give them back, and settle them.
  */
-import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message/message.ts";
-import type { SettleView } from "../../otp/decisions/settlement.ts";
+import { claim, giveUp, type Message } from "../../otp/message/message.ts";
+import { decideRelease, type SettleView } from "../../otp/decisions/settlement.ts";
 import type { CountKind, Days } from "../../otp/verification/daily-cap.ts";
 import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../../otp/decisions/spending.ts";
 import type { ChargeOf } from "../../otp/operators/statistics.ts";
@@ -71,10 +71,15 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
         engine.perform({
           verificationId: message.verificationId,
           withMessages: true,
+          daily: (unit) => usesOf(unit, message),
           run(unit) {
             const stored = unit.message(message.verificationId, message.copy);
-            // Its lease may have ended, and another worker may have sent it.
-            if (stored !== undefined && isInHand(message, stored)) unit.putMessage(unclaim(stored, unit.now));
+            const verification = unit.verification(message.verificationId);
+            if (stored === undefined || verification === undefined) return;
+            const days = daysOf(unit, { message: stored, verification });
+            const { writes } = decideRelease({ now: unit.now, message: stored, verification, ...days }, message);
+            if (writes.message !== undefined) unit.putMessage(writes.message);
+            putDays(unit, verification.tenant, writes);
           },
         }),
       );
@@ -190,9 +195,7 @@ function settle<R>(
 ): R {
   const { now } = unit;
   const ref = phoneOf(verification);
-  const back = givenBack(message, verification.region, now);
-  const days = new Map([...back.keys()].map((kind) => [kind, unit.day(verification.tenant, kind)] as const));
-  const view = { now, message, verification, phone: viewPhone(unit, ref), ...(days.size === 0 ? {} : { days }) };
+  const view = { now, message, verification, phone: viewPhone(unit, ref), ...daysOf(unit, { message, verification }) };
   const decided = decide(view);
   const { message: messageNow = message, verification: verificationNow = verification } = decided.writes;
   const after = { message: messageNow, verification: verificationNow };
@@ -200,6 +203,16 @@ function settle<R>(
     unit.sumLate(verification.endMs, lateChange({ message, verification }, after, chargeOf, now));
   }
   return apply(unit, { tenant: verification.tenant, phone: ref, verification, message }, decided);
+}
+
+/** The counts of today that a message is in, if any. */
+function daysOf(
+  unit: UnitOfWork,
+  { message, verification }: Pick<SettleView, "message" | "verification">,
+): Pick<SettleView, "days"> {
+  const back = givenBack(message, verification.region, unit.now);
+  const days = new Map([...back.keys()].map((kind) => [kind, unit.day(verification.tenant, kind)] as const));
+  return days.size === 0 ? {} : { days };
 }
 
 /** The counts that a message may be taken into, and those that it may leave. */
