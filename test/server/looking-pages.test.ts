@@ -67,7 +67,17 @@ function endAll(): void {
 test("beside a crowd of one address, of which a few are looked up at once, the next address has its turn", async () => {
   const waitingMax = 16;
   const listener = await startListener({ pageOf, callsMax: waitingMax });
-  const crowd = Array.from({ length: crowdSize }, () => ask(listener, "GET", "stranger", stranger));
+  const crowd: ReturnType<typeof ask>[] = [];
+  const come = (count: number) => {
+    for (let i = 0; i < count; i += 1) crowd.push(ask(listener, "GET", "stranger", stranger));
+  };
+  // As many as are begun in a turn, and so many more in another.
+  for (const count of [looksMax / 2, looksMax]) {
+    come(looksMax / 2);
+    await looked("stranger", count);
+    await nextTurn();
+  }
+  come(crowdSize - looksMax);
   await listener.answered(crowdSize - looksMax - waitingMax);
   expect(looks).toHaveLength(looksMax);
   const own = ask(listener, "GET", "owner", "127.0.0.1");
