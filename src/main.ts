@@ -187,7 +187,7 @@ function createStop(
 
 /** What is served without a key: health, and reflection where it is on. */
 async function openRpcsOf(
-  { config }: Base,
+  { config, pace }: Base,
   health: HealthService,
   ownAddressOf: OwnAddressOf,
 ): Promise<Omit<OpenRpcsOptions, "onFault">> {
@@ -197,6 +197,7 @@ async function openRpcsOf(
       health.routes(registry);
       reflection?.reflectionRoutes(registry);
     },
+    isPutOff: pace.isTaking,
     messageBytesMax: openMessageBytesMax,
     deadlineMs,
     watchMs,

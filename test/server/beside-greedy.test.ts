@@ -10,6 +10,8 @@ const page: Page = {
   methods: ["GET"],
   answer: async () => ({ ok: true, value: { type: "text/plain", body: "page" } }),
 };
+/** A network that many share. */
+const shared = [{ address: "127.0.1.0", bits: 24 }];
 const get = "GET /page HTTP/1.1\r\nhost: otpd\r\n\r\n";
 const bytewise = "1\r\n \r\n".repeat(50);
 const chunked = callText("wrong key", "").replace("content-length: 0", "transfer-encoding: chunked");
@@ -19,11 +21,12 @@ test.each([
   ["two", ["127.0.0.2", "127.0.0.4"], "127.0.0.3", get, 0],
   ["its own address", ["127.0.0.2"], "127.0.0.2", get, 0],
   ["its own address, while others wait,", ["127.0.0.2"], "127.0.0.2", get, 40],
+  ["an address, beside others who share theirs,", ["127.0.0.2"], "127.0.1.3", get, 300],
   ["its own address, in chunks of a byte,", ["127.0.0.2"], "127.0.0.2", `${chunked}${bytewise}0\r\n\r\n`, 0],
 ])("an open connection is read from beside a crowd of %s that pipelines", async (_, crowd, own, text, idle) => {
-  const listener = await startListener({ pageOf: (path) => (path === "/page" ? page : undefined) });
+  const listener = await startListener({ pageOf: (path) => (path === "/page" ? page : undefined), shared });
   onTestFinished(() => listener.stop(0));
-  const others = await hold(listener.port, "127.0.0.5", idle, get);
+  const others = await hold(listener.port, "127.0.1.5", idle, get);
   await whenAnswered(others);
   onTestFinished(() => {
     for (const each of others) each.destroy();

@@ -137,6 +137,19 @@ describe("calls that wait for their key to be looked at", () => {
     return { enter, letIn, lookOne: async () => (looks.shift()?.(), await turn(), await turn()) };
   }
 
+  test("wait for as long as nothing is to be begun, also the first of them", async () => {
+    let isPutOff = true;
+    const door = createDoor(limits, () => isPutOff);
+    const letIn: string[] = [];
+    for (const name of ["first", "second"]) void Promise.resolve(door.enter(other("a"))).then(() => letIn.push(name));
+    for (let i = 0; i < 5; i += 1) await turn();
+    expect(letIn).toEqual([]);
+    isPutOff = false;
+    await turn();
+    await turn();
+    expect(letIn).toEqual(["first", "second"]);
+  });
+
   test("take turns by their address, and a known caller waits for none of them", async () => {
     const { enter, letIn, lookOne } = await openDoor();
     for (let i = 0; i < 5; i += 1) enter("crowd", other("a"));

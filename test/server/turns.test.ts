@@ -332,3 +332,31 @@ test("while connections wait to be taken, a sixth of the time goes to reading at
   expect(share).toBeLessThan(1 / 5);
   expect(share).toBeGreaterThan(1 / 10);
 });
+
+test("while connections are taken, 1,000 of as many addresses are read from again by hundreds beside one that uses up each turn", async () => {
+  const loop = createLoop();
+  const asksOnce: Read = (pace, connection) => void (loop.readsOf(connection) > 1 || pace.asked(connection, 0));
+  const others = Array.from({ length: 1_000 }, (_, i) => loop.open(asksOnce, `2001:db8:${i.toString(16)}::/64`));
+  await turnsUntil(loop, () => others.every((each) => loop.readsOf(each) > 0), 1_000);
+  for (let i = 0; i < 20; i += 1) loop.open(isAsking);
+  await turnsUntil(loop, () => false, 50);
+  const before = others.map((each) => loop.readsOf(each));
+  const areReadAgain = () => others.every((each, i) => loop.readsOf(each) > (before[i] ?? 0));
+  const takeOne = () => void loop.open(isAsking);
+  // In each turn that reads, be it of newcomers, of which each comes behind fifteen.
+  expect(await turnsUntil(loop, areReadAgain, 2_000, takeOne)).toBeLessThanOrEqual(5 * 16);
+});
+
+test("whoever begins something for strangers learns that connections are taken", async () => {
+  const loop = createLoop();
+  for (let i = 0; i < 20; i += 1) loop.open(isAsking);
+  let turnsTaking = 0;
+  const takeOne = () => {
+    loop.open(isAsking);
+    if (loop.pace.isTaking()) turnsTaking += 1;
+  };
+  await turnsUntil(loop, () => false, 160, takeOne);
+  expect(turnsTaking).toBe(150);
+  await turnsUntil(loop, () => false, 2);
+  expect(loop.pace.isTaking()).toBe(false);
+});

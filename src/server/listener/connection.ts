@@ -64,7 +64,7 @@ export function readerOf({ wire, untold }: Connection): Wire | Untold | undefine
 export type NewcomerReader = Partial<Pick<Connection, "wire" | "untold">>;
 
 /** All who share an address with many others. */
-const manyCallers = "many";
+export const manyCallers = "many";
 /** The address that a connection counts for, by its own. */
 export const addressOrMany = (ownAddress: string | undefined): string => ownAddress ?? manyCallers;
 

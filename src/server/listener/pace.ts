@@ -15,7 +15,7 @@
  * As long as callers with a key have calls under way, strangers rest after each turn that they made long (strangers-rest.ts).
  * Newcomers, of whom a caller's new connection is one, rest only after a turn that they made long themselves.
  */
-import { readerOf, type Connection } from "./connection.ts";
+import { manyCallers, readerOf, type Connection } from "./connection.ts";
 import { stopwatchMs } from "../../system.ts";
 import { createEndedAhead } from "./ended-ahead.ts";
 import { createLine, networkOf, type Line } from "./line.ts";
@@ -34,6 +34,8 @@ export interface Pace {
   cost(connection: Connection, bytes: number): void;
   /** Runs what goes on with what a connection has sent, in a turn of its own. */
   goOn(connection: Connection, run: () => void): void;
+  /** Whether strangers are not read from until the next turn, since connections are taken. */
+  isTaking(): boolean;
   /** Whether a connection waits for its turn. */
   isWaiting(connection: Connection): boolean;
   /** How many that have not asked for anything yet wait for their turn. */
@@ -60,9 +62,10 @@ const resumedMin = 4;
 const resumedPart = 1 / 16;
 /**
  * And before these, where an address has used up a turn, so many of all others: a turn that it uses up is long, and a caller who opens
- * connections as he needs them opens several in that time.
+ * connections as he needs them opens several in that time. Most of those that were read from before have nothing to say.
  */
-const resumedBesideGreedy = 16;
+const newcomersBesideGreedy = 16;
+const othersBesideGreedy = 256;
 /** In so many turns a newcomer may have sent something. A handshake takes two or three, and a first request as many. */
 const newcomerTurnsMax = 8;
 
@@ -81,9 +84,10 @@ const realClock: Clock = {
   },
 };
 
-/** Those that wait for turns of one kind, and how many are read from in the next one. */
+/** Those that wait for turns of one kind, how many are read from in the next one, and how many at most of all addresses but one before these. */
 interface Queue {
   readonly line: Line;
+  readonly besideGreedy: number;
   resumed: number;
 }
 
@@ -101,8 +105,8 @@ export function createPace(clock: Clock = realClock): Pace {
   const beside = new Set<Connection>();
   let costBeside = 0;
   const ended = createEndedAhead();
-  const newcomers: Queue = { line: createLine(), resumed: resumedMin };
-  const others: Queue = { line: createLine(), resumed: resumedMin };
+  const newcomers: Queue = { line: createLine(), besideGreedy: newcomersBesideGreedy, resumed: resumedMin };
+  const others: Queue = { line: createLine(), besideGreedy: othersBesideGreedy, resumed: resumedMin };
   /** Whose turn it was last. */
   let whose = others;
   /** Whose the last one was that was long. */
@@ -114,6 +118,7 @@ export function createPace(clock: Clock = realClock): Pace {
   let isDue = false;
   let cancelWaking = () => {};
   let hasTaken = false;
+  let isTaking = false;
   let wasBusy = false;
 
   const lineOf = (connection: Connection) => [newcomers.line, others.line].find((line) => line.has(connection));
@@ -132,7 +137,7 @@ export function createPace(clock: Clock = realClock): Pace {
     cost = 0;
     costLater = 0;
     bytesAhead = 0;
-    const isTaking = takingTurns.turnEnded({ isMoreToTake: hasTaken && !nobodyWaits() });
+    isTaking = takingTurns.turnEnded({ isMoreToTake: hasTaken && !nobodyWaits() });
     hasTaken = false;
     if (nobodyWaits()) return;
     if (isLong) whoseWasLong = whose;
@@ -163,10 +168,15 @@ export function createPace(clock: Clock = realClock): Pace {
     const most = areMoreToTake
       ? resumedMin
       : Math.min(requestsMax, Math.max(resumed, Math.ceil(line.size * resumedPart)));
-    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy, (connection) => {
-      // Of each network one: a second one that is greedy would use up what is for all.
-      if (![...beside].some((each) => networkOf(each) === networkOf(connection))) beside.add(connection);
-    });
+    const networks = new Set<string>();
+    for (const queue of queues)
+      resumeUpTo(queue.besideGreedy, queue.line, queue.line.nextBesideGreedy, (connection) => {
+        const network = networkOf(connection);
+        // Of each network one, but of those that have many callers all: a second one that is greedy would use up what is for all.
+        if (networks.has(network) && network !== manyCallers) return;
+        networks.add(network);
+        beside.add(connection);
+      });
     let hasItsTurn = false;
     resumeUpTo(most, line, line.next, (connection) => {
       if (hasItsTurn || !line.isOfGreedy(connection)) return;
@@ -286,6 +296,7 @@ export function createPace(clock: Clock = realClock): Pace {
         else line.keep(connection, run);
       });
     },
+    isTaking: () => isTaking,
     isWaiting: (connection) => lineOf(connection) !== undefined,
     newcomersWaiting: () => newcomers.line.size,
     letGo(connection) {

@@ -57,12 +57,16 @@ interface Waiter {
 /** What is left to others of a turn in which known callers wait: a quarter. */
 const othersPart = 1 / 4;
 
-export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: DoorLimits): Door {
+/** `isPutOff` tells that nothing is to be begun in this turn; true is not to be told for ever. */
+export function createDoor(
+  { perTurn, looksMax, knownLooksMax, waitingMax }: DoorLimits,
+  isPutOff: () => boolean = () => false,
+): Door {
   const known: Answer[] = [];
   const others = createOthers(waitingMax);
   let looks = 0;
   let knownLooks = 0;
-  const turns = createTurns(perTurn, onTurn);
+  const turns = createTurns(perTurn, onTurn, isPutOff);
 
   const looked: Looked = () => {
     looks -= 1;
@@ -239,7 +243,11 @@ export interface Turns {
 }
 
 /** At most `perTurn` a turn. `begin` begins at most so many of those that wait, and returns how many. */
-export function createTurns(perTurn: number, begin: (atMost: number) => number): Turns {
+export function createTurns(
+  perTurn: number,
+  begin: (atMost: number) => number,
+  isPutOff: () => boolean = () => false,
+): Turns {
   let begun = 0;
   let isScheduled = false;
 
@@ -251,6 +259,7 @@ export function createTurns(perTurn: number, begin: (atMost: number) => number):
 
   function onTurn(): void {
     isScheduled = false;
+    if (isPutOff()) return schedule();
     begun = begin(perTurn);
     // Once more, if only to know that a turn has passed.
     if (begun > 0) schedule();
@@ -260,7 +269,7 @@ export function createTurns(perTurn: number, begin: (atMost: number) => number):
     schedule,
     take() {
       schedule();
-      if (begun >= perTurn) return false;
+      if (begun >= perTurn || isPutOff()) return false;
       begun += 1;
       return true;
     },

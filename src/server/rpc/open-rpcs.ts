@@ -42,6 +42,8 @@ export interface OpenRpcsOptions {
   readonly budgets: OpenRpcBudgets;
   /** Finds the address that a connection counts for, by its peer; undefined for one that many callers have. */
   readonly ownAddressOf: (peer: string | undefined) => string | undefined;
+  /** Whether nothing is to be begun in this turn of the event loop, since connections are taken in it. */
+  readonly isPutOff: () => boolean;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -69,11 +71,11 @@ const isRefused = createContextKey(false);
 
 /** Makes what answers the paths of the open RPCs. */
 export function createOpenRpcs(options: OpenRpcsOptions, shared: Pick<Shared, "turnAway">): Pages {
-  const { messageBytesMax, deadlineMs, watchMs, budgets, ownAddressOf, onFault } = options;
+  const { messageBytesMax, deadlineMs, watchMs, budgets, ownAddressOf, isPutOff, onFault } = options;
   const turnAway: TurnAway = (request, response, refusal, more) =>
     shared.turnAway(request, response, inOwnSize(refusal, messageBytesMax), more);
   const deadlines = createDeadlines(deadlineMs);
-  const door = createDoor(begun);
+  const door = createDoor(begun, isPutOff);
   const budgetOf = {
     server_streaming: createBudget(budgets.server_streaming),
     bidi_streaming: createBudget(budgets.bidi_streaming),

@@ -278,6 +278,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     watchMs: 1_800_000,
     budgets: { ...openRpcBudgets, ...options.openRpcs },
     ownAddressOf,
+    isPutOff: () => pace.isTaking(),
     onFault: (error: unknown) => faults.push(error),
   };
   const gateway = createGateway({
