@@ -9,7 +9,7 @@ import { capsOf } from "../../src/otp/decisions/spending.ts";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
-import type { WithStore } from "./contract.ts";
+import type { StoreFixture, WithStore } from "./contract.ts";
 
 const afterMs = 20_000;
 const fallback = { channels: ["voice", "whatsapp"], afterMs } as const;
@@ -119,6 +119,34 @@ export function fallbackCases(withStore: WithStore): void {
         expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
         expect(await claimFallbacks(other, acts)).toEqual([]);
       }),
+    );
+
+    test.each([
+      ["canceled", ({ acts }, { verification }) => acts.cancel(verification)],
+      ["verified", ({ acts }, { verification }) => acts.guess(verification, acts.rightCode(verification))],
+      ["over", ({ store, acts, system }) => (system.advance(600_000), store.sweep(10, acts.policy.retentionMs))],
+    ] satisfies [string, (way: StoreFixture, job: Job) => Promise<unknown>][])(
+      "that does not come, since the request is %s first, leaves it saying how far the message before got",
+      (_, end) =>
+        withStore(async (way) => {
+          const { store, acts, system } = way;
+          const refused = await acts.send(ann, { fallback });
+          const outcome: SendOutcome = { kind: "refused", cause: "recipient", detail: "no" };
+          const ended = { outcome, provider: "one", providers: 1, claimed: refused.message };
+          await store.settleMessage(refused.message, acts.phoneOf, (view) => decideSettle(view, ended, acts.policy));
+          const givenUp = await acts.send(ben, { fallback });
+          await store.releaseMessages([givenUp]);
+          // A cap that has been set to nothing since.
+          const capped = createActs(store, system, acts.keys, { ...acts.policy, dailyMessagesMax: 0 });
+          expect(await capped.claim()).toEqual([]);
+          for (const { verification } of [refused, givenUp]) {
+            expect(await acts.read(verification)).toMatchObject({ state: "PENDING", delivery: "QUEUED" });
+          }
+          for (const job of [refused, givenUp]) await end(way, job);
+          expect(await acts.read(refused.verification)).toMatchObject({ delivery: "REJECTED" });
+          expect(await acts.read(givenUp.verification)).toMatchObject({ delivery: "EXPIRED" });
+          expect(await claimFallbacks(store, acts)).toEqual([]);
+        })(),
     );
 
     test(

@@ -130,6 +130,22 @@ export const fallbackMutants: readonly Mutant[] = [
     suites: rules,
   },
   {
+    name: "ended with a message to come",
+    breaks: "a request that was canceled says for ever that a message of it is queued",
+    place: "src/otp/verification/verification.ts#end",
+    text: `delivery: deliveryAtEnd(verification), `,
+    replacement: ``,
+    suites: ["test/store/sqlite.test.ts"],
+  },
+  {
+    name: "given up as refused",
+    breaks: "a request that was canceled says that a provider has refused what was not asked of any",
+    place: "src/otp/verification/verification.ts#deliveryAtEnd",
+    text: `call?.outcome === "given-up" ? "EXPIRED" : "REJECTED"`,
+    replacement: `call === undefined ? "EXPIRED" : "REJECTED"`,
+    suites: ["test/store/sqlite.test.ts"],
+  },
+  {
     name: "a page's fallbacks for nothing",
     breaks: "a stranger with a page's key has ten sends of his address followed by twenty messages",
     place: "src/server/rpc/authorize.ts#createAuthorize.byMessage",

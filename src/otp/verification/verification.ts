@@ -75,7 +75,17 @@ export function stateAt(verification: Verification, now: Instant): State {
 /** A verification brought to its end: the salt goes with the state. Pure. */
 export function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
   const fallback = withoutNext(verification.fallback);
-  return withNote({ ...verification, state, salt: null, endMs: now, fallback }, { kind: "end", outcome: state }, now);
+  const ended = { ...verification, state, delivery: deliveryAtEnd(verification), salt: null, endMs: now, fallback };
+  return withNote(ended, { kind: "end", outcome: state }, now);
+}
+
+/** How far the latest message got. QUEUED is the next channel's, once that never left; with none to come, its own end counts. */
+function deliveryAtEnd(verification: Verification): Delivery {
+  const { delivery, fallback, log } = verification;
+  const latest = latestCopy(verification);
+  if (delivery !== "QUEUED" || fallback?.unsent.includes(latest) !== true) return delivery;
+  const call = log.entries.findLast(({ kind, copy }) => kind === "call" && copy === latest);
+  return call?.outcome === "given-up" ? "EXPIRED" : "REJECTED";
 }
 
 /** What is noted: what of it is not said is about no provider, and the latest message. */
