@@ -221,6 +221,17 @@ export function furtherCallCases(withStore: WithStore): void {
       }),
     );
 
+    test(
+      "that is put off for the second time as the one before is reported delivered gives its place back, once",
+      inCase(ofMoney, async (way) => {
+        await answer(way, await atSecond(way), throttled);
+        const again = await claimOne(way);
+        await report(way, again, "DELIVERED", "one");
+        for (let i = 0; i < 3; i++) await answer(way, again, throttled);
+        expect(await way.left()).toBe(1);
+      }),
+    );
+
     test.each(["ACCEPTED", "UNDELIVERED", "DELIVERED"] as const)(
       "keeps its place where its own provider reports it %s, whatever that answers",
       (delivery) =>
@@ -258,6 +269,26 @@ export function furtherCallCases(withStore: WithStore): void {
           await report(way, second, delivery, "two");
           for (let i = 0; i < 3; i++) await store.releaseMessages([second]);
           expect(await deliveryOf(store, second)).toBe(delivery);
+          expect(await way.left()).toBe(1);
+        })(),
+    );
+
+    test.each<[string, readonly Report["delivery"][]]>([
+      ["UNDELIVERED", ["UNDELIVERED"]],
+      ["ACCEPTED and then UNDELIVERED", ["ACCEPTED", "UNDELIVERED"]],
+    ])(
+      "that is put back unmade, once its request has ended and the one before is reported %s, gives its place back, once",
+      (_, deliveries) =>
+        inCase(ofMoney, async (way) => {
+          const { acts, store } = way;
+          const first = await acts.send(nextPhone());
+          await answer(way, first, throttled, "one");
+          await answer(way, await claimOne(way), ambiguous, "two");
+          const second = await claimOne(way);
+          await acts.cancel(second.verification);
+          for (const delivery of deliveries) await report(way, second, delivery, "two");
+          for (let i = 0; i < 3; i++) await store.releaseMessages([second]);
+          expect(await deliveryOf(store, second)).toBe("UNDELIVERED");
           expect(await way.left()).toBe(1);
         })(),
     );

@@ -245,6 +245,14 @@ export const spendingMutants: readonly Mutant[] = [
     suites: store,
   },
   {
+    name: "the place of what is put off twice kept",
+    breaks: "a provider that asks to wait a second time has a call counted that never left",
+    place: "src/otp/decisions/settlement.ts#outOfHand",
+    text: `, claimTimeOf(call.claimed)`,
+    replacement: ``,
+    suites: store,
+  },
+  {
     name: "a refusal believed against a report",
     breaks: "what its provider has delivered is on the bill and not in the count",
     place: "src/otp/decisions/settlement.ts#isProvenNotLeft",
@@ -258,6 +266,22 @@ export const spendingMutants: readonly Mutant[] = [
     place: "src/otp/decisions/settlement.ts#decideRelease",
     text: `isDone(released) ? withPlaceBack`,
     replacement: `released.dueMs === now ? withPlaceBack`,
+    suites: store,
+  },
+  {
+    name: "a place kept by what is put back after the end",
+    breaks: "a stop has calls counted that are not made, once a request has ended",
+    place: "src/otp/decisions/settlement.ts#decideRelease",
+    text: `!isOverSince(claimed, message)`,
+    replacement: `(message.delivery !== "DELIVERED" || !isOverSince(claimed, message))`,
+    suites: store,
+  },
+  {
+    name: "a place used up by reports",
+    breaks: "a second report has a call counted that is put back unmade",
+    place: "src/otp/message/message.ts#report",
+    text: `failOver(reported, `,
+    replacement: `failOver({ ...reported, ...usedUp }, `,
     suites: store,
   },
   {

@@ -18,10 +18,12 @@ import {
   type Verification,
 } from "../verification/verification.ts";
 import {
+  claimTimeOf,
   forward,
   giveUp,
   isDone,
   isInHand,
+  isOverSince,
   isProvenUnsent,
   report,
   settle,
@@ -94,18 +96,18 @@ export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy
  */
 function outOfHand(view: SettleView, call: ClaimedCall): Decided<Settled> {
   const { verification, message } = view;
-  const isLast = message.dueMs === null && message.calls === call.claimed.calls;
+  const isLast = isOverSince(call.claimed, message);
   const holds = kindsOf(message, verification.region).length > 0;
   // One that was put off does not count as a call: the next one has its number, and may have left.
-  const isAgain = call.outcome.kind === "throttled" && hasHad(view, call.provider, putOff);
+  const isAgain = call.outcome.kind === "throttled" && hasHad(view, call.provider, putOff, claimTimeOf(call.claimed));
   if (!isLast || !holds || isAgain || !isProvenNotLeft(view, call)) return nothing({ message, verification });
   const left = withPlaceBack(message, view);
   return { writes: { message: left.message, ...left.writes }, result: { message: left.message, verification } };
 }
 
 /**
- * Puts a claimed message back that was not called for. It waits with its place, unless a report on an earlier call has come
- * meanwhile, after which it is not called for again. Writes nothing for what is no longer in this worker's hand.
+ * Puts a claimed message back that was not called for. It waits with its place, unless a report on an earlier call, or its
+ * end, has come meanwhile, after which it is not called for again. Writes nothing for what somebody else has in hand.
  */
 export function decideRelease(
   view: Pick<SettleView, "now" | "message" | "verification" | "days">,
@@ -113,8 +115,7 @@ export function decideRelease(
 ): Decided<undefined> {
   const { message, now } = view;
   const isOwn = isInHand(claimed, message);
-  const hasArrived = message.dueMs === null && message.calls === claimed.calls && message.delivery === "DELIVERED";
-  if (!isOwn && !hasArrived) return nothing(undefined);
+  if (!isOwn && !isOverSince(claimed, message)) return nothing(undefined);
   const released = isOwn ? unclaim(message, now) : message;
   const left = isDone(released) ? withPlaceBack(released, view) : { message: released, writes: {} };
   return { writes: { message: left.message, ...left.writes }, result: undefined };
@@ -137,12 +138,21 @@ const mayHaveLeft: ReadonlySet<string> = new Set<ProviderCallOutcome>([
 ]);
 const putOff: ReadonlySet<string> = new Set<ProviderCallOutcome>(["throttled"]);
 
-/** Whether the log says already that a call of a provider for a message has come to one of these. */
-function hasHad({ verification, message }: SettleView, provider: string, outcomes: ReadonlySet<string>): boolean {
+/** Whether the log says already that a call of a provider for a message has come to one of these, since a moment if one is given. */
+function hasHad(
+  { verification, message }: SettleView,
+  provider: string,
+  outcomes: ReadonlySet<string>,
+  since: Instant = verification.createMs,
+): boolean {
   const { copy } = message;
   return verification.log.entries.some(
-    (entry) =>
-      entry.kind === "call" && outcomes.has(entry.outcome) && entry.copy === copy && entry.provider === provider,
+    ({ kind, outcome, offsetMs, ...of }) =>
+      kind === "call" &&
+      outcomes.has(outcome) &&
+      of.copy === copy &&
+      of.provider === provider &&
+      verification.createMs + offsetMs >= since,
   );
 }
 

@@ -173,6 +173,11 @@ function leaseEnd(now: Instant, deadlineMs: Instant): Instant {
   return now + leaseMs === deadlineMs ? deadlineMs + 1 : now + leaseMs;
 }
 
+/** When a claimed message was claimed, or a millisecond before. Pure. */
+export function claimTimeOf({ dueMs }: Message): Instant | undefined {
+  return dueMs === null ? undefined : dueMs - leaseMs - 1;
+}
+
 /**
  * The message after its deadline, its verification's end or the daily cap came before it was sent. What a report said stays,
  * also where the message waits for the next provider since one had it in vain: that is known by its id, or said. Pure.
@@ -192,6 +197,11 @@ export function giveUp(message: Message, isReturned = message.providerMessageId 
  */
 export function isInHand(claimed: Message, stored: Message): boolean {
   return stored.delivery !== "QUEUED" && stored.dueMs === claimed.dueMs && stored.calls === claimed.calls;
+}
+
+/** True where a report, or the end, has settled a message since it was claimed, and nobody has claimed it since. Pure. */
+export function isOverSince(claimed: Message, stored: Message): boolean {
+  return stored.dueMs === null && stored.calls === claimed.calls;
 }
 
 /** True if nothing of this message can have reached the phone, and nothing will. Pure. */
@@ -274,14 +284,17 @@ export function report(
   if (delivery === "DELIVERED" || (delivery === "ACCEPTED" && isDone(message))) return { ...reported, dueMs: null };
   // While a call is under way its own end decides.
   if (delivery !== "UNDELIVERED" || !isDone(message)) return reported;
-  return failOver({ ...reported, ...usedUp }, said.providers, now, said.next);
+  return failOver(reported, said.providers, now, said.next);
 }
 
-/** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
+/**
+ * An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. What it holds
+ * then is a call's that may be put back unmade.
+ */
 function failOver(message: Message, providers: number, now: Instant, next = message.providerIndex + 1): Message {
   const inVain = { ...message, failures: message.failures + 1, dueMs: null };
   const goesOn = inVain.failures < failuresMax && next < providers && now < message.deadlineMs;
-  return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: next, dueMs: now } : inVain;
+  return goesOn ? { ...inVain, ...usedUp, delivery: "QUEUED", providerIndex: next, dueMs: now } : inVain;
 }
 
 /** The message after a call that ended without acceptance. */
