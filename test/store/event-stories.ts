@@ -1,6 +1,6 @@
 /** What may happen to a verification, and the events that are told of it. */
 import { deepEqual } from "node:assert/strict";
-import type { Delivery, SendOutcome } from "../../src/otp/message/message.ts";
+import { leaseMs, type Delivery, type SendOutcome } from "../../src/otp/message/message.ts";
 import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Job } from "../../src/store/store.ts";
 import { testPolicy } from "./acts.ts";
@@ -41,6 +41,11 @@ async function reached({ store, job: { verification } }: Heard, delivery: Delive
 async function goOn(heard: Heard, outcome: SendOutcome) {
   await settle(await claimed(heard), outcome, "two");
 }
+/** Whoever had it in hand is gone, and nobody takes it over. */
+async function left({ acts, system }: Heard) {
+  system.advance(leaseMs);
+  deepEqual(await acts.claim(), []);
+}
 /** The first provider's acceptance is noted again once the next one has the message, since its first commit was in doubt. */
 async function notedOnceMore(heard: Heard): Promise<Heard> {
   await settle(heard, accepted);
@@ -65,6 +70,32 @@ export const stories: Story[] = [
       await settle(heard, { kind: "accepted" });
       await heard.take();
       await settle(heard, { kind: "accepted" });
+    },
+  ],
+  [
+    "a provider reports to have it, and whoever asked that is gone",
+    ["created", "accepted"],
+    async (heard) => {
+      await report(heard, "ACCEPTED");
+      await left(heard);
+      await reached(heard, "ACCEPTED");
+      // Its answer comes after all.
+      await settle(heard, refused);
+      await settle(heard, accepted);
+      await reached(heard, "ACCEPTED");
+    },
+  ],
+  [
+    "a provider reports to have it, whoever asked that is gone, and it goes on as it was in vain",
+    ["created", "accepted", "accepted"],
+    async (heard) => {
+      await report(heard, "ACCEPTED");
+      await left(heard);
+      await report(heard, "UNDELIVERED");
+      const next = await claimed(heard);
+      await report(next, "ACCEPTED", "two");
+      await left(next);
+      await reached(next, "ACCEPTED");
     },
   ],
   [

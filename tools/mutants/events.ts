@@ -40,6 +40,14 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "sent again though its provider has it",
+    breaks: "a code is sent and paid for twice where a worker dies behind a report",
+    place: "src/store/acts/messages.ts#claimMessage.run",
+    text: ` && !isTaken`,
+    replacement: ``,
+    suites: contract,
+  },
+  {
     name: "an acceptance that happens twice",
     breaks: "a message that was reported undelivered is taken for accepted again, and the next provider never gets it",
     place: "src/otp/decisions/settlement.ts#decideSettle",

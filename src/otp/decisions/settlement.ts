@@ -121,12 +121,16 @@ export function decideRelease(
   return { writes: { message: left.message, ...left.writes }, result: undefined };
 }
 
-/** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */
+/**
+ * Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. One
+ * that its provider has reported to have ends as that, and nothing is given up.
+ */
 export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
   // A call under way may have left.
   const isUnspent = view.message.delivery === "QUEUED";
   const message = giveUp(view.message, wasInVain(view.verification, view.message));
-  return concluded(noted(view, "given-up", null), message, { policy, isUnspent });
+  const told = message.delivery === "ACCEPTED" ? view : noted(view, "given-up", null);
+  return concluded(told, message, { policy, isUnspent });
 }
 
 const taken: ReadonlySet<string> = new Set<ProviderCallOutcome>(["accepted", "delivered", "undelivered"]);

@@ -138,7 +138,7 @@ interface SettleRules<R> {
 
 type MessageName = Pick<Message, "verificationId" | "copy">;
 
-/** Claims one message, or ends it if it is late or over the cap; undefined unless it is claimed. */
+/** Claims one message, or ends it if it is late, over the cap or with its provider; undefined unless it is claimed. */
 function claimMessage(
   engine: Engine,
   { verificationId, copy }: MessageName,
@@ -158,7 +158,9 @@ function claimMessage(
         return undefined;
       }
       let late = message;
-      if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
+      // Its worker is gone, but its provider has reported to have it.
+      const isTaken = message.delivery === "ACCEPTED";
+      if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs && !isTaken) {
         const { tenant } = verification;
         const bill = billOf(verification, message);
         const days: Days = new Map(bill.caps.map(({ kind }) => [kind, unit.day(tenant, kind)]));
