@@ -5,6 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { parseEvent } from "../support/readers/events.ts";
 import { bodyOf, type OwedEvent } from "../../src/otp/decisions/event.ts";
+import { leaseMs } from "../../src/otp/message/message.ts";
 import { readReference } from "../../src/otp/message/provider-text.ts";
 import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
 import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/limits/pumping-guard.ts";
@@ -62,6 +63,25 @@ export function eventCases(withStore: WithStore): void {
         expect(await takeEvents(store)).toMatchObject([
           { type: "verification.undelivered", facts: { copy: 0, channel: "sms", delivery: "DELIVERY_UNDELIVERED" } },
         ]);
+      }),
+    );
+
+    test(
+      "tell once of what was in vain and had no room under a cap any more, though its answer comes after all",
+      withStore(async (fixture) => {
+        const { store, system } = fixture;
+        const acts = await heardBy(fixture, { ...testPolicy, dailyMessagesMax: 1 });
+        const job = await acts.send(ann);
+        await report({ ...fixture, acts, job }, "UNDELIVERED");
+        await takeEvents(store);
+        system.advance(leaseMs);
+        expect(await acts.claim()).toEqual([]);
+        expect((await takeEvents(store)).map(({ type }) => type)).toEqual(["verification.undelivered"]);
+        await settle({ ...fixture, acts, job }, { kind: "accepted" });
+        expect(await store.readMessages(job.verification.id)).toMatchObject([{ delivery: "UNDELIVERED", dueMs: null }]);
+        expect((await acts.read(job.verification)).delivery).toBe("UNDELIVERED");
+        expect(await acts.claim()).toEqual([]);
+        expect(await takeEvents(store)).toEqual([]);
       }),
     );
 

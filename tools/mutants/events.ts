@@ -48,6 +48,14 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "undelivered, and alive again",
+    breaks: "a tenant is told twice that a message was undelivered, by the answer of a worker that was taken for dead",
+    place: "src/otp/decisions/settlement.ts#decideSettle",
+    text: `isFinal || `,
+    replacement: ``,
+    suites: contract,
+  },
+  {
     name: "an acceptance that happens twice",
     breaks: "a message that was reported undelivered is taken for accepted again, and the next provider never gets it",
     place: "src/otp/decisions/settlement.ts#decideSettle",

@@ -75,7 +75,9 @@ export function decideSettle(view: SettleView, call: ClaimedCall, policy: Policy
   const isOwn = isInHand(call.claimed, view.message);
   if (!isOwn && !isNews) return outOfHand(view, call);
   const pending = stateAt(verification, now) === "PENDING";
-  const providers = isSuperseded(view) ? 0 : call.providers;
+  // Once it has ended otherwise than accepted, it goes to no further provider.
+  const isFinal = !isOwn && view.message.dueMs === null && view.message.delivery !== "ACCEPTED";
+  const providers = isFinal || isSuperseded(view) ? 0 : call.providers;
   // What the message holds for its next call is not what an earlier one, whose answer is late, has taken.
   const isUnspent = isOwn ? isProvenNotLeft(view, call) : view.message.delivery === "QUEUED";
   const isReturned = wasInVain(verification, view.message);
