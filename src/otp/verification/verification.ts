@@ -106,8 +106,8 @@ export function latestCopy({ resends, fallback }: Pick<Verification, "resends" |
 }
 
 /**
- * The message that a verification's delivery is of, among its own in their order: its latest. A resend that never left is taken
- * back; once a report on the message before has moved the delivery, it is of that again. Pure.
+ * The message that a verification's delivery is of, among its own in their order: its latest. Resends that never left are taken
+ * back: the delivery stays theirs, the last's that was, until a report on the message before has moved it. Pure.
  */
 export function messageShown<M extends { readonly copy: number; readonly delivery: Delivery }>(
   verification: Pick<Verification, "resends" | "fallback" | "delivery">,
@@ -115,8 +115,9 @@ export function messageShown<M extends { readonly copy: number; readonly deliver
 ): M | undefined {
   const last = messages.at(-1);
   const latest = latestCopy(verification);
-  const isPast = last !== undefined && last.copy > latest && last.delivery !== verification.delivery;
-  return isPast ? messages.find(({ copy }) => copy === latest) : last;
+  if (last === undefined || last.copy <= latest) return last;
+  const of = messages.findLast(({ copy, delivery }) => copy >= latest && delivery === verification.delivery);
+  return of ?? messages.find(({ copy }) => copy === latest);
 }
 
 /** How many messages a verification has spent and not got back: what a success gives back. Pure. */

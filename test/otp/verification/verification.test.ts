@@ -58,6 +58,9 @@ describe("the message that is shown", () => {
   test("is a resend that never left, until a report on the one before comes", () => {
     expect(shown(verificationOf({ delivery: "REJECTED" }), "ACCEPTED", "REJECTED")).toBe(1);
     expect(shown(verificationOf({ delivery: "DELIVERED" }), "DELIVERED", "REJECTED")).toBe(0);
+    // Two were under way at once: the last refused, the one before it given up after that.
+    const twice = (delivery: Delivery) => shown(verificationOf({ delivery }), "DELIVERED", "EXPIRED", "REJECTED");
+    expect([twice("EXPIRED"), twice("REJECTED"), twice("DELIVERED")]).toEqual([1, 2, 0]);
     // It goes on to the next provider, and is in hand.
     expect(shown(verificationOf({ delivery: "QUEUED" }), "SENDING", "EXPIRED")).toBe(0);
   });
