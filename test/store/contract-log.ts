@@ -160,5 +160,36 @@ export function logCases(withStore: WithStore): void {
         await expectLog(await reopen(), verification, [0, "send", "sms"], ...entries);
       }),
     );
+
+    test.each(["refuses it", "is not asked any more"])(
+      "that is full of waits still tells that a provider had the message in vain, where the next one %s",
+      (end) =>
+        withStore(async ({ store, acts, system }) => {
+          const slow: SendOutcome = { kind: "throttled", detail: "slow" };
+          const claimed = async (): Promise<Job> => {
+            system.advance(second);
+            const [next] = await acts.claim();
+            if (next === undefined) throw new Error("it does not go on");
+            return next;
+          };
+          let job = await acts.send(ann);
+          for (let i = 0; i < 16; i++) {
+            await settle(store, acts, job, slow, i % 2 === 0 ? "one" : "two");
+            job = await claimed();
+          }
+          await settle(store, acts, job, { kind: "accepted" }, "one");
+          await report(store, acts, job, "UNDELIVERED", "one");
+          for (let i = 0; i < 30; i++) await settle(store, acts, await claimed(), slow, "two");
+          if (end === "refuses it") {
+            await settle(store, acts, await claimed(), { kind: "refused", cause: "recipient", detail: "no" }, "two");
+          } else {
+            await acts.cancel(job.verification);
+            system.advance(second);
+            await acts.claim();
+          }
+          const { delivery, log } = await acts.read(job.verification);
+          expect([delivery, log.entries.length, log.omitted > 0]).toEqual(["UNDELIVERED", 32, true]);
+        })(),
+    );
   });
 }

@@ -113,6 +113,14 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "a full log forgets what was in vain",
+    breaks: "a tenant is not told of an undelivered message whose next provider asks to wait for long",
+    place: "src/otp/verification/verification.ts#withEntry",
+    text: `again < 0 ? first : again`,
+    replacement: `first`,
+    suites: contract,
+  },
+  {
     name: "a full log forgets the latest",
     breaks: "how a verification came to its end is not in its log",
     place: "src/otp/verification/verification.ts#withEntry",

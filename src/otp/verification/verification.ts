@@ -96,7 +96,7 @@ type NoteOf<H extends Happening> = Pick<H, "kind" | "outcome"> & Partial<Pick<H,
 export function withNote(verification: Verification, note: Note, now: Instant): Verification {
   const { kind, outcome, copy = latestCopy(verification), provider = null } = note;
   const offsetMs = Math.max(0, now - verification.createMs);
-  const entry = { kind, outcome, copy: Math.min(15, copy), provider, offsetMs } as LogEntry;
+  const entry = { kind, outcome, copy: Math.min(copyMax, copy), provider, offsetMs } as LogEntry;
   return { ...verification, log: withEntry(verification.log, entry) };
 }
 
@@ -220,11 +220,18 @@ export interface Log {
 }
 
 export const entriesMax = 32;
+/** It stands for all copies beyond, too. */
+export const copyMax = 15;
 export const emptyLog: Log = { entries: [], omitted: 0 };
 
 /** Whether an entry is of a message that was owed after the first. Pure. */
 function isMessage(entry: LogEntry): entry is Extract<LogEntry, { kind: "resend" | "fallback" }> {
   return entry.kind === "resend" || entry.kind === "fallback";
+}
+
+/** Whether a provider asks to wait, which it may do for as long as there is time. Pure. */
+function isPutOff({ kind, outcome }: LogEntry): boolean {
+  return kind === "call" && outcome === "throttled";
 }
 
 /** The log with one more entry. One that is full keeps how it began, what was owed, and what came last. Pure. */
@@ -234,7 +241,15 @@ export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
   // What has never left is taken back: a later message has its copy then.
   const isTakenBack = ({ copy }: LogEntry, i: number) =>
     [...entries.slice(i + 1), entry].some((later) => isMessage(later) && later.copy === copy);
-  const left = entries.findIndex((each, i) => i >= half && (!isMessage(each) || isTakenBack(each, i)));
+  // What a provider says over and over makes room first: what became of the message is told by others.
+  const isSaidAgain = (each: LogEntry, i: number) =>
+    isPutOff(each) &&
+    [...entries.slice(i + 1), entry].some(
+      (later) => isPutOff(later) && later.copy === each.copy && later.provider === each.provider,
+    );
+  const again = entries.findIndex((each, i) => i >= half && isSaidAgain(each, i));
+  const first = entries.findIndex((each, i) => i >= half && (!isMessage(each) || isTakenBack(each, i)));
+  const left = again < 0 ? first : again;
   return { entries: [...entries.toSpliced(left < 0 ? half : left, 1), entry], omitted: Math.min(255, omitted + 1) };
 }
 
