@@ -1,10 +1,12 @@
 /**
- * Mistakes about events: told twice or never, posted where they must not go, or saying what they must not say.
+ * Mistakes about events: told twice or never, posted where they must not go, or saying what they must not say. And about what
+ * an operator is told of a request.
  */
 import type { Mutant } from "./mutant.ts";
 
 const contract = ["test/store/sqlite.test.ts"];
 const delivery = ["test/delivery/events"];
+const diagnosis = ["test/otp/verification/diagnosis.test.ts"];
 
 export const eventMutants: readonly Mutant[] = [
   {
@@ -272,5 +274,45 @@ export const eventMutants: readonly Mutant[] = [
     text: `&& job.event.facts["test"] !== true`,
     replacement: ``,
     suites: delivery,
+  },
+  {
+    name: "the doubt is of the last message",
+    breaks: "support is told that WhatsApp gave no answer, which has refused, and not of the text that may have left",
+    place: "src/otp/verification/diagnosis.ts#wayOf",
+    text: `messages.findLast(({ maybeSent }) => maybeSent)`,
+    replacement: `messages.some(({ maybeSent }) => maybeSent) ? messages.at(-1) : undefined`,
+    suites: diagnosis,
+  },
+  {
+    name: "the doubt is of whoever answered last",
+    breaks: "support asks the provider that has refused what became of a text",
+    place: "src/otp/verification/diagnosis.ts#wayOf",
+    text: `call?.provider ?? "the provider"`,
+    replacement: `doubtful.provider ?? "the provider"`,
+    suites: diagnosis,
+  },
+  {
+    name: "what was refused waits",
+    breaks: "support waits for a message that no provider will send",
+    place: "src/otp/verification/diagnosis.ts#wayOf",
+    text: `messages.findLast((each) => !isProvenUnsent(each))`,
+    replacement: `messages.every(isProvenUnsent) ? undefined : messages.at(-1)`,
+    suites: diagnosis,
+  },
+  {
+    name: "one provider, and another's answer",
+    breaks: "support is told that a provider asks to wait which has refused",
+    place: "src/otp/verification/diagnosis.ts#unsent",
+    text: `call?.provider ?? "the provider"`,
+    replacement: `messages.at(-1)?.provider ?? "the provider"`,
+    suites: diagnosis,
+  },
+  {
+    name: "none delivered though one may be",
+    breaks: "support gives up a text that was sent a moment ago",
+    place: "src/otp/verification/diagnosis.ts#undelivered",
+    text: `lost === accepted`,
+    replacement: `lost <= accepted`,
+    suites: diagnosis,
   },
 ];

@@ -2,7 +2,7 @@
  * The user's problem with a verification in a sentence, as far as its row and its messages tell it. Pure.
  */
 import type { Channel } from "../channel.ts";
-import { stateAt, type ProviderCallOutcome, type LogEntry, type Verification } from "./verification.ts";
+import { copyMax, stateAt, type ProviderCallOutcome, type LogEntry, type Verification } from "./verification.ts";
 import { isProvenUnsent, type Message } from "../message/message.ts";
 import type { Instant } from "../../system.ts";
 
@@ -28,28 +28,42 @@ function wayOf({ log }: Verification, messages: readonly Message[]): string {
   const lost = taken.filter(({ delivery }) => delivery === "UNDELIVERED");
   const said = lost.findLast(({ detail }) => detail !== null && detail !== "");
   if (lost.length > 0) {
-    const none = taken.length === 1 ? "and was not delivered" : "none delivered";
     const words = said === undefined ? "without a word on why" : `the carrier says ${said.detail}`;
-    return `${counted(taken)} accepted, ${none}; ${words}`;
+    return `${counted(taken)} accepted${undelivered(lost.length, taken.length)}; ${words}`;
   }
   if (taken.length > 0) return `${counted(taken)} accepted, and no report of its delivery has come`;
-  const last = messages.at(-1);
-  if (last === undefined) return "nothing is known of a message";
-  if (messages.some(({ maybeSent }) => maybeSent)) {
-    return `it is not known whether ${a(last.channel)} left: ${last.provider ?? "the provider"} gave no answer that tells`;
+  const doubtful = messages.findLast(({ maybeSent }) => maybeSent);
+  if (doubtful !== undefined) {
+    const call = log.entries.findLast((entry) => isCallOf(entry, doubtful) && entry.outcome === "ambiguous");
+    return `it is not known whether ${a(doubtful.channel)} left: ${call?.provider ?? "the provider"} gave no answer that tells`;
   }
-  if (messages.every(isProvenUnsent)) return unsent(last, log.entries);
-  return `${a(last.channel)} waits for a provider`;
+  if (messages.length === 0) return "nothing is known of a message";
+  const waiting = messages.findLast((each) => !isProvenUnsent(each));
+  return waiting === undefined ? unsent(messages, log.entries) : `${a(waiting.channel)} waits for a provider`;
+}
+
+/** How many of those that were accepted were not delivered, and what is known of the others. */
+function undelivered(lost: number, accepted: number): string {
+  if (lost === accepted) return accepted === 1 ? ", and was not delivered" : ", none delivered";
+  const others = accepted - lost === 1 ? "the other" : "the others";
+  return `; ${plural(lost, "was", "were")} not delivered, and of ${others} no report has come`;
 }
 
 /** Why no message left, by the last call that there was. */
-function unsent(message: Message, entries: readonly LogEntry[]): string {
-  const who = message.provider ?? "the provider";
+function unsent(messages: readonly Message[], entries: readonly LogEntry[]): string {
   const call = entries.findLast(({ kind, outcome }) => kind === "call" && outcome !== "given-up");
+  const who = call?.provider ?? "the provider";
   const why = call === undefined ? undefined : whyUnsent(call.outcome as ProviderCallOutcome, who);
-  const words = message.detail === null || message.detail === "" ? "" : ` (${message.detail})`;
+  // A message bears the words of whoever answered last.
+  const of = call === undefined ? messages.at(-1) : messages.findLast((each) => isCallOf(call, each));
+  const isSaid = call === undefined || of?.provider === call.provider;
+  const words = !isSaid || of === undefined || (of.detail ?? "") === "" ? "" : ` (${of.detail})`;
   return `no message left: ${why ?? "it was given up before any provider was asked"}${words}`;
 }
+
+/** Whether a log's entry is of a call for a message. */
+const isCallOf = ({ kind, copy }: LogEntry, message: Message) =>
+  kind === "call" && copy === Math.min(copyMax, message.copy);
 
 function whyUnsent(outcome: ProviderCallOutcome, who: string): string {
   switch (outcome) {

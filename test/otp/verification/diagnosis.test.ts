@@ -38,7 +38,17 @@ test.each<[string, Partial<Verification>, Message[]]>([
   [
     "Two texts were accepted, none delivered; the carrier says absent subscriber; no code was typed so far.",
     {},
-    [taken, lost],
+    [lost, lost],
+  ],
+  [
+    "Two texts were accepted; one was not delivered, and of the other no report has come; the carrier says absent subscriber; no code was typed so far.",
+    {},
+    [lost, { ...taken, copy: 1 }],
+  ],
+  [
+    "Three texts were accepted; one was not delivered, and of the others no report has come; without a word on why; no code was typed so far.",
+    {},
+    [taken, { ...lost, detail: null }, taken],
   ],
   [
     "One text was accepted, and was not delivered; the carrier says absent subscriber; no code was typed so far.",
@@ -69,7 +79,7 @@ test.each<[string, Partial<Verification>, Message[]]>([
   ["It was canceled before the right code was typed; one text was delivered.", { state: "CANCELED" }, [arrived]],
   ["A text waits for a provider; no code was typed so far.", {}, [message({ delivery: "QUEUED", dueMs: 3 })]],
   [
-    "It is not known whether a text left: one gave no answer that tells; no code was typed before its time was over.",
+    "It is not known whether a text left: the provider gave no answer that tells; no code was typed before its time was over.",
     { state: "EXPIRED" },
     [message({ delivery: "EXPIRED", maybeSent: true })],
   ],
@@ -89,4 +99,45 @@ test.each<[ProviderCallOutcome, string]>([
 ])("a message whose last call came to %s", (outcome, sentence) => {
   const { verification, messages } = refused(outcome, { detail: "why" });
   expect(diagnose({ ...verification, state: "FAILED" }, messages, 10)).toBe(sentence);
+});
+
+/** What came of calls, one after the other: of which message, by whom, and what. */
+const after = (...calls: [copy: number, provider: string, outcome: ProviderCallOutcome][]): Verification =>
+  calls.reduce((of, [copy, provider, outcome]) => withNote(of, { kind: "call", outcome, provider, copy }, 5), opened);
+const unknown = message({ delivery: "EXPIRED", maybeSent: true, provider: "two", detail: "bad request" });
+const onWhatsApp = message({ copy: 1, channel: "whatsapp", delivery: "REJECTED", provider: "wa", detail: "not there" });
+
+test.each<[string, Verification, Message[]]>([
+  [
+    "It is not known whether a text left: one gave no answer that tells; no code was typed so far.",
+    after([0, "one", "ambiguous"], [0, "two", "content"]),
+    [unknown],
+  ],
+  [
+    "It is not known whether a text left: one gave no answer that tells; no code was typed so far.",
+    after([0, "one", "ambiguous"], [0, "two", "content"], [1, "wa", "recipient"]),
+    [unknown, onWhatsApp],
+  ],
+  [
+    "A text waits for a provider; no code was typed so far.",
+    after([0, "one", "throttled"], [1, "wa", "recipient"]),
+    [message({ delivery: "QUEUED", dueMs: 3 }), onWhatsApp],
+  ],
+  [
+    "No message left: two asks us to wait (HTTP 429); no code was typed so far.",
+    after([0, "one", "throttled"], [1, "wa", "recipient"], [0, "two", "throttled"]),
+    [message({ delivery: "EXPIRED", provider: "two", detail: "HTTP 429" }), onWhatsApp],
+  ],
+  [
+    "No message left: wa refuses this number (not there); no code was typed so far.",
+    after([0, "two", "throttled"], [1, "wa", "recipient"]),
+    [message({ delivery: "EXPIRED", provider: "two", detail: "HTTP 429" }), onWhatsApp],
+  ],
+  [
+    "No message left: one could not be reached; no code was typed so far.",
+    after([0, "two", "throttled"], [0, "one", "unavailable"]),
+    [message({ delivery: "EXPIRED", provider: "two", detail: "HTTP 429" })],
+  ],
+])("of several calls: %s", (sentence, verification, messages) => {
+  expect(diagnose(verification, messages, 10)).toBe(sentence);
 });
