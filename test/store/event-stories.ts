@@ -79,6 +79,8 @@ export const stories: Story[] = [
       await report(heard, "ACCEPTED");
       await left(heard);
       await reached(heard, "ACCEPTED");
+      const { log } = await heard.acts.read(heard.job.verification);
+      deepEqual(log.entries.at(-1)?.outcome, "ACCEPTED");
       // Its answer comes after all.
       await settle(heard, refused);
       await settle(heard, accepted);

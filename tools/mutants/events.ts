@@ -50,6 +50,14 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "given up, and accepted",
+    breaks: "the timeline of a message that its provider has says that it was given up",
+    place: "src/otp/decisions/settlement.ts#decideGiveUp",
+    text: `message.delivery === "ACCEPTED" ? view : noted(`,
+    replacement: `noted(`,
+    suites: contract,
+  },
+  {
     name: "undelivered, and alive again",
     breaks: "a tenant is told twice that a message was undelivered, by the answer of a worker that was taken for dead",
     place: "src/otp/decisions/settlement.ts#decideSettle",

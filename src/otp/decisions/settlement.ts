@@ -153,12 +153,12 @@ function hasHad(
 ): boolean {
   const { copy } = message;
   return verification.log.entries.some(
-    ({ kind, outcome, offsetMs, ...of }) =>
-      kind === "call" &&
-      outcomes.has(outcome) &&
-      of.copy === copy &&
-      of.provider === provider &&
-      verification.createMs + offsetMs >= since,
+    (entry) =>
+      entry.kind === "call" &&
+      outcomes.has(entry.outcome) &&
+      entry.copy === copy &&
+      entry.provider === provider &&
+      verification.createMs + entry.offsetMs >= since,
   );
 }
 

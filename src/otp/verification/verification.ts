@@ -79,7 +79,7 @@ export function end(verification: Verification, state: Exclude<State, "PENDING">
   return withNote(ended, { kind: "end", outcome: state }, now);
 }
 
-/** How far the latest message got. QUEUED is the next channel's, once that never left; with none to come, its own end counts. */
+/** How far the latest message got. Where that has never left, QUEUED is the next channel's, which does not come any more. */
 function deliveryAtEnd(verification: Verification): Delivery {
   const { delivery, fallback, log } = verification;
   const latest = latestCopy(verification);
