@@ -40,7 +40,9 @@ const start = async (env: Record<string, string>, node = process.execPath) => {
 };
 
 const holdMore = async (from: string, count: number, ...first: readonly (string | Uint8Array)[]) => {
-  const more = await hold(portOf(), from, count, ...first);
+  // Each writes once it is open: one that is silent for 5 s may have to make room.
+  const one = () => hold(portOf(), from, 1, ...first);
+  const more = (await Promise.all(Array.from({ length: count }, one))).flat();
   held.push(...more);
   return more;
 };
