@@ -77,9 +77,8 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
             const verification = unit.verification(message.verificationId);
             if (stored === undefined || verification === undefined) return;
             const days = daysOf(unit, { message: stored, verification });
-            const { writes } = decideRelease({ now: unit.now, message: stored, verification, ...days }, message);
-            if (writes.message !== undefined) unit.putMessage(writes.message);
-            putDays(unit, verification.tenant, writes);
+            const decided = decideRelease({ now: unit.now, message: stored, verification, ...days }, message);
+            apply(unit, { tenant: verification.tenant, phone: undefined, verification, message: stored }, decided);
           },
         }),
       );
