@@ -11,7 +11,7 @@ import { wrongCode } from "../support/data/phones.ts";
 import { startFarEnd } from "../support/fakes/far-end.ts";
 import { lacks } from "../support/machine.ts";
 import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
-import { endWithTests, expectShown, goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
+import { endWithTests, expectShown, filled, goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const [verified, refused, pending, blocked] = ["+31612000001", "+31612000002", "+31612000003", "+31655000001"] as const;
@@ -110,6 +110,8 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     const shown = await context.newPage();
     await shown.goto(`${world.adminUrl}/console`);
     await shown.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    // An answer that comes after the session's end ends this page by itself.
+    await filled(shown);
     expect(await shown.locator("#who").innerText()).toContain("pam@example.com");
     const beside = await context.newPage();
     await beside.goto(`${world.adminUrl}/console#/audit`);

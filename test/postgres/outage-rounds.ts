@@ -271,7 +271,9 @@ export async function playOutages(
         expect(outcome.http ?? 503).toBe(503);
         // On a starved machine the database may fall silent by itself.
         const wasSilent = proxy.pauses.some(({ fromMs, toMs }) => fromMs < endMs && toMs > startMs - noticedWithinMs);
-        expect(endMs > awayFrom || wasSilent, "refused while the database was there").toBe(true);
+        const told = { startMs, endMs, awayFrom, outcome, pauses: proxy.pauses.slice(-5) };
+        const why = `refused while the database was there: ${JSON.stringify(told)}`;
+        expect(endMs > awayFrom || wasSilent, why).toBe(true);
         // Where the outage is meant to be known, and not where the database only takes its time to come back.
         if (awayMs > noticedWithinMs && startMs > awayFrom + noticedWithinMs && endMs < back) {
           expect(endMs - startMs, "to a refusal in an outage that is known").toBeLessThan(refusedWithinMs);

@@ -11,7 +11,10 @@ export interface TcpProxy {
   connections(): number;
   /** How many were open at most. */
   mostConnections(): number;
-  /** When nothing at all, or nothing on a connection that had asked, came back for three quarters of a second or more, by `performance.now()`. */
+  /**
+   * When nothing at all, or nothing on a connection that had asked, came back for three quarters of a second or more, be it that
+   * the connection ended without an answer, by `performance.now()`.
+   */
   readonly pauses: readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Ends every connection at once, with a reset. New ones get through. */
   cut(): void;
@@ -76,12 +79,12 @@ export async function startTcpProxy(target: number | (() => number)): Promise<Tc
   let delayMs = 0;
   const pauses: { fromMs: number; toMs: number }[] = [];
   let lastBackMs = performance.now();
-  const cameBack = (link: Link) => {
+  const noteWait = (link: Link, sinceMs: number) => {
     const nowMs = performance.now();
-    const fromMs = Math.min(lastBackMs, link.askedMs ?? nowMs);
+    const fromMs = Math.min(sinceMs, link.askedMs ?? nowMs);
     if (nowMs - fromMs >= pauseMinMs) pauses.push({ fromMs, toMs: nowMs });
-    lastBackMs = nowMs;
     link.askedMs = undefined;
+    return nowMs;
   };
   let trap: Trap | undefined;
 
@@ -109,7 +112,7 @@ export async function startTcpProxy(target: number | (() => number)): Promise<Tc
     };
     const join = (direction: Direction, from: Socket, to: Socket) => {
       from.on("data", (chunk: Buffer) => {
-        if (direction === "back") cameBack(link);
+        if (direction === "back") lastBackMs = noteWait(link, lastBackMs);
         else link.askedMs ??= performance.now();
         if (direction === "there" && trap?.after?.test(chunk.toString("latin1")) === true) link.isMeant = true;
         const isSprung =
@@ -124,7 +127,10 @@ export async function startTcpProxy(target: number | (() => number)): Promise<Tc
       });
       from.on("end", () => pass(() => to.end()));
       from.on("error", () => {});
-      from.on("close", () => pass(() => end(link)));
+      from.on("close", () => {
+        noteWait(link, Number.POSITIVE_INFINITY);
+        pass(() => end(link));
+      });
     };
     near.on("error", () => {});
     setTimeout(() => pass(open), delayMs);
