@@ -10,7 +10,7 @@ import { connectByFetch, type Message, type Rpc } from "../support/clients/surfa
 import { wrongCode } from "../support/data/phones.ts";
 import { startFarEnd } from "../support/fakes/far-end.ts";
 import { lacks } from "../support/machine.ts";
-import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { focused, pageMsMax, startBrowser, type Visitor } from "../support/pages/browser.ts";
 import { endWithTests, expectShown, filled, goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -107,6 +107,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
 
   test("takes in whom a proxy names without a link, and nobody again who has signed out until he says so", async () => {
     const context = await browser.newContext({ extraHTTPHeaders: { "x-forwarded-user": "pam@example.com" } });
+    context.setDefaultTimeout(pageMsMax);
     const shown = await context.newPage();
     await shown.goto(`${world.adminUrl}/console`);
     await shown.getByRole("heading", { level: 1, name: "Overview" }).waitFor();

@@ -5,7 +5,8 @@
  */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeCertificate, startFake, type Fake } from "../delivery/provider/setup.ts";
+import { certificateIn } from "../support/network/certificate.ts";
+import { startFake, type Fake } from "../delivery/provider/setup.ts";
 import { dueIn } from "../support/databases/book.ts";
 import {
   codeIn,
@@ -28,7 +29,7 @@ let service: Crashable;
 const leaseMs = 31_000;
 
 beforeAll(async () => {
-  const certificate = makeCertificate(folder);
+  const certificate = certificateIn(folder);
   fake = await startFake("messagebird", certificate);
   deployment = await createDeployment(folder);
   env = {

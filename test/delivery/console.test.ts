@@ -14,7 +14,7 @@ test("a message of several lines is printed line by line, each unbroken however 
   let printed = "";
   await createConsoleProvider((text) => (printed += text)).send(
     { ...sms, text: lines.join("\n") },
-    AbortSignal.timeout(1_000),
+    AbortSignal.timeout(20_000),
   );
   const inside = printed.split("\n").flatMap((line) => /^│ (.*) │$/.exec(line)?.slice(1) ?? []);
   expect(inside.map((line) => line.trimEnd())).toEqual(lines);

@@ -9,7 +9,7 @@ import { compileScript, parse } from "vue/compiler-sfc";
 import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { lacks } from "../support/machine.ts";
-import { startBrowser } from "../support/pages/browser.ts";
+import { pageMsMax, startBrowser } from "../support/pages/browser.ts";
 import { openShop, type Shop } from "../support/pages/shop.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { startWorld, type World } from "../support/service/world.ts";
@@ -75,7 +75,7 @@ describe.skipIf(lacks("docs/browsers.md", "chromium"))("docs/browsers.md", () =>
     world.system.advance(3_600_000);
     sessions = [];
     page = await (await browser.newContext({ locale: "en-GB" })).newPage();
-    page.setDefaultTimeout(120_000);
+    page.setDefaultTimeout(pageMsMax);
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(error.message));
     Object.assign(page, { faults });

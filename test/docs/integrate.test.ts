@@ -13,7 +13,7 @@ import { build } from "esbuild";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { publishableScopes } from "../../src/otp/keys/api-key.ts";
-import { startBrowser } from "../support/pages/browser.ts";
+import { pageMsMax, startBrowser } from "../support/pages/browser.ts";
 import { lacks, python } from "../support/machine.ts";
 import { converse } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
@@ -148,6 +148,7 @@ describe.concurrent("the clients", () => {
     const browser = await startBrowser();
     context.onTestFinished(() => browser.close());
     const page = await browser.newPage();
+    page.setDefaultTimeout(pageMsMax);
     await page.goto(backend);
     const say = async (line: string) => {
       await page.fill("input", line);

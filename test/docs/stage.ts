@@ -12,9 +12,9 @@ import { createServer as createTlsServer } from "node:tls";
 import { promisify } from "node:util";
 import { expect, type TestContext } from "vitest";
 import type { SendOutcome } from "../../src/otp/message/message.ts";
-import { makeCertificate } from "../delivery/provider/setup.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { deadOrigin } from "../support/fakes/far-end.ts";
+import { certificateIn } from "../support/network/certificate.ts";
 import { layLine, type Line } from "../support/network/line.ts";
 import type { Conversation } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
@@ -123,7 +123,7 @@ export async function expectPlainEnds({ world }: Stage, start: Start): Promise<v
 /** A server whose certificate no authority has signed. gRPC programs speak TLS to 127.0.0.2, not to 127.0.0.1. Returns its origin. */
 export async function startStranger({ onTestFinished }: TestContext, host = "127.0.0.1"): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "otpd-stranger-"));
-  const { cert, key } = makeCertificate(folder);
+  const { cert, key } = certificateIn(folder);
   const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }).listen(0, host);
   onTestFinished(() => {
     server.close();

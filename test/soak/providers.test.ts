@@ -6,14 +6,8 @@ import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { behaviours } from "../support/fakes/provider.ts";
-import {
-  declaredFirst,
-  makeCertificate,
-  startFake,
-  startStation,
-  trust,
-  type Fake,
-} from "../delivery/provider/setup.ts";
+import { certificateIn } from "../support/network/certificate.ts";
+import { declaredFirst, startFake, startStation, trust, type Fake } from "../delivery/provider/setup.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { seededRandom } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -23,7 +17,7 @@ let messagebird: Fake;
 let declared: Fake;
 let webhook: Fake;
 beforeAll(async () => {
-  const certificate = makeCertificate(folder);
+  const certificate = certificateIn(folder);
   trust(certificate);
   messagebird = await startFake("messagebird", certificate);
   declared = await startFake("declared", certificate);

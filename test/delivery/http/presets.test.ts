@@ -18,7 +18,8 @@ import { manuals, path } from "../../support/data/presets.ts";
 import type { GatewayWord, ScriptedReply } from "../../support/fakes/scripted-gateway.ts";
 import { lacks } from "../../support/machine.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
-import { makeCertificate, trust } from "../provider/setup.ts";
+import { certificateIn } from "../../support/network/certificate.ts";
+import { trust } from "../provider/setup.ts";
 import { patience, publicUrl, sms } from "./setup.ts";
 
 type Asked = Extract<GatewayWord, { kind: "asked" }>;
@@ -59,7 +60,7 @@ describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the p
   }
 
   beforeAll(async () => {
-    const certificate = makeCertificate(folder);
+    const certificate = certificateIn(folder);
     trust(certificate);
     const file = fileURLToPath(new URL("../../support/fakes/scripted-gateway.ts", import.meta.url));
     child = fork(file, [certificate.cert, certificate.key], { stdio: "ignore" });

@@ -9,11 +9,11 @@ import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { acme } from "../../support/data/http-providers.ts";
 import { newPhone } from "../../support/data/phones.ts";
 import { lacks } from "../../support/machine.ts";
+import { certificateIn } from "../../support/network/certificate.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import { behaviours, type Behaviour } from "../../support/fakes/provider.ts";
 import {
   declaredFirst,
-  makeCertificate,
   signingKey,
   startFake,
   startStation,
@@ -42,7 +42,7 @@ describe.skipIf(lacks("a declared provider over HTTPS", "openssl"))("a declared 
 
   const start = () => startStation(folder, gateway, webhook, declaredFirst(folder, gateway));
   beforeAll(async () => {
-    const certificate = makeCertificate(folder);
+    const certificate = certificateIn(folder);
     trust(certificate);
     gateway = await startFake("declared", certificate);
     webhook = await startFake("webhook");

@@ -8,7 +8,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { newPhone } from "../../support/data/phones.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import { behaviours } from "../../support/fakes/provider.ts";
-import { makeCertificate, signReport, startFake, startStation, trust, type Fake, type Station } from "./setup.ts";
+import { certificateIn } from "../../support/network/certificate.ts";
+import { signReport, startFake, startStation, trust, type Fake, type Station } from "./setup.ts";
 
 const folder = temporaryFolder();
 let messagebird: Fake;
@@ -16,7 +17,7 @@ let webhook: Fake;
 let station: Station;
 
 beforeAll(async () => {
-  const certificate = makeCertificate(folder);
+  const certificate = certificateIn(folder);
   trust(certificate);
   messagebird = await startFake("messagebird", certificate);
   webhook = await startFake("webhook");

@@ -10,7 +10,8 @@ import { callsAtOnceMax, type Provider } from "../../../src/delivery/provider.ts
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import type { Behaviour } from "../../support/fakes/provider.ts";
-import { makeCertificate, publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./setup.ts";
+import { certificateIn } from "../../support/network/certificate.ts";
+import { publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./setup.ts";
 import { sms } from "../../support/data/messages.ts";
 
 const folder = temporaryFolder();
@@ -36,7 +37,7 @@ function connectTo(
 const patience = () => new AbortController().signal;
 
 beforeAll(async () => {
-  const certificate = makeCertificate(folder);
+  const certificate = certificateIn(folder);
   trust(certificate);
   fake = await startFake("messagebird", certificate);
   provider = connectTo(fake.port);
@@ -176,7 +177,7 @@ test("no connection, or one to a stranger, is proven not sent", async () => {
   const nobody = connectTo(1);
   https.globalAgent.destroy();
   expect(await nobody.send(sms, patience())).toEqual({ kind: "unavailable", detail: "no connection" });
-  const stranger = await startFake("messagebird", makeCertificate(temporaryFolder()));
+  const stranger = await startFake("messagebird", certificateIn(temporaryFolder()));
   const outcome = await connectTo(stranger.port).send(sms, patience());
   const asked = await stranger.seen();
   stranger.stop();

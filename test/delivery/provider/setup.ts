@@ -2,7 +2,7 @@
  * What tests of the real ways out stand on: a certificate that this process trusts, fakes in processes of their own, and
  * the whole service with the real adapters.
  */
-import { execFileSync, fork, type ChildProcess } from "node:child_process";
+import { fork, type ChildProcess } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import { join } from "node:path";
@@ -32,14 +32,6 @@ export interface Fake {
   /** What every request gets from now on; a script that is left is forgotten. */
   standing(behaviour: Behaviour): Promise<void>;
   stop(): void;
-}
-
-/** A self-signed certificate for 127.0.0.1. */
-export function makeCertificate(folder: string): { cert: string; key: string } {
-  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  const args = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1";
-  execFileSync("openssl", [...args.split(" "), "-keyout", key, "-out", cert], { stdio: "ignore" });
-  return { cert, key };
 }
 
 /** Has this process trust a certificate from now on, and it alone. */

@@ -17,14 +17,20 @@ export function makeCertificate(name: string, days = 2, rsaBits?: number): { cer
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
 }
 
+/** Makes one in a folder; gives the paths of its two files. */
+export function certificateIn(folder: string, name = "127.0.0.1"): { cert: string; key: string } {
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const { cert, key } = makeCertificate(name);
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  return { cert: certFile, key: keyFile };
+}
+
 /** Makes one in a folder; gives the variables by which otpd serves it. */
 export function writeCertificate(
   folder: string,
   name: string,
 ): Record<"OTP_TLS_CERT_FILE" | "OTP_TLS_KEY_FILE", string> {
-  const { cert, key } = makeCertificate(name);
-  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  writeFileSync(certFile, cert);
-  writeFileSync(keyFile, key);
-  return { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
+  const { cert, key } = certificateIn(folder, name);
+  return { OTP_TLS_CERT_FILE: cert, OTP_TLS_KEY_FILE: key };
 }

@@ -5,6 +5,9 @@
 import { chromium, type Browser, type Locator, type Page } from "playwright-core";
 import { chromiumPath } from "../machine.ts";
 
+/** How long a page may take for one thing, on the slowest machine. */
+export const pageMsMax = 120_000;
+
 /** Starts the browser. It asks nobody for anything but what a page asks for. */
 export function startBrowser(): Promise<Browser> {
   const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
@@ -14,7 +17,7 @@ export function startBrowser(): Promise<Browser> {
     executablePath: chromiumPath,
     args,
     chromiumSandbox: process.getuid?.() !== 0,
-    timeout: 120_000,
+    timeout: pageMsMax,
   });
 }
 
@@ -51,7 +54,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
   const context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
   if (options.clipboard === true) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(pageMsMax);
   const misdeeds: string[] = [];
   page.on("pageerror", (error) => misdeeds.push(`threw ${error.message}`));
   page.on("console", (message) => {
