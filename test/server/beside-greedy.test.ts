@@ -44,13 +44,12 @@ test.each([
   });
   for (const socket of sockets) socket.on("error", () => {}).write(text.repeat(2_000));
   await listener.came(1_000);
-  const asked: number[] = [];
+  const before = listener.asked;
   for (let i = 0; i < 5; i += 1) {
-    const before = listener.asked;
     open.write(get);
     await answers(i + 2);
-    asked.push(listener.asked - before);
   }
-  // A few turns: one may have what is read in it, what was read before, and what those of one connection bring on top.
-  expect(Math.max(...asked)).toBeLessThan(800);
+  // Up to 625 for each: a few turns, of which one may have what is read in it, what was read before, and what those of one connection
+  // bring on top. As many again where it is not there yet when its turn comes.
+  expect(listener.asked - before).toBeLessThan(7_000);
 });
