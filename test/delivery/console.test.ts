@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 import { createConsoleProvider } from "../../src/delivery/providers/console.ts";
 import { sms } from "../support/data/messages.ts";
+import { patience } from "./http/setup.ts";
 
 test("a message of several lines is printed line by line, each unbroken however long", async () => {
   const lines = [
@@ -12,10 +13,7 @@ test("a message of several lines is printed line by line, each unbroken however 
     `@${"a".repeat(200)}.example #123456`,
   ];
   let printed = "";
-  await createConsoleProvider((text) => (printed += text)).send(
-    { ...sms, text: lines.join("\n") },
-    AbortSignal.timeout(20_000),
-  );
+  await createConsoleProvider((text) => (printed += text)).send({ ...sms, text: lines.join("\n") }, patience());
   const inside = printed.split("\n").flatMap((line) => /^│ (.*) │$/.exec(line)?.slice(1) ?? []);
   expect(inside.map((line) => line.trimEnd())).toEqual(lines);
 });

@@ -25,6 +25,7 @@ import {
 } from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { sms as message } from "../support/data/messages.ts";
+import { patience } from "./http/setup.ts";
 
 /** The reference implementation of Standard Webhooks, which Bird's SDK brings along. */
 const fromSdk = createRequire(import.meta.resolve("@messagebird/sdk"));
@@ -48,9 +49,6 @@ function webhook(url = new URL("/sms?for=acme", farEnd.url), now = Date.now) {
 }
 
 const sms = { ...message, text: "123456 is your Acme code — één." };
-
-/** A signal that never comes to it in a test that goes well. */
-const patience = () => AbortSignal.timeout(20_000);
 
 function verified({ headers, body }: Asked, key = secretText): unknown {
   return new Webhook(key).verify(body, headers as Record<string, string>);

@@ -52,7 +52,14 @@ async function atSecond(way: Way): Promise<Job> {
   return claimOne(way);
 }
 
-/** The same, where the first provider has reported it undelivered. */
+/** The same, where the second call is of the provider that gave no clear answer, since the first one had put the message off. */
+async function atSameAgain(way: Way): Promise<Job> {
+  await answer(way, await way.acts.send(nextPhone()), throttled, "one");
+  await answer(way, await claimOne(way), ambiguous, "two");
+  return claimOne(way);
+}
+
+/** As `atSecond`, where the first provider has reported it undelivered. */
 async function atSecondAfterReport(way: Way): Promise<Job> {
   const first = await way.acts.send(nextPhone());
   await answer(way, first, accepted, "one");
@@ -246,10 +253,7 @@ export function furtherCallCases(withStore: WithStore): void {
     test(
       "to the same provider gives it back where the report is of the call before",
       inCase(ofMoney, async (way) => {
-        const first = await way.acts.send(nextPhone());
-        await answer(way, first, throttled, "one");
-        await answer(way, await claimOne(way), ambiguous, "two");
-        const second = await claimOne(way);
+        const second = await atSameAgain(way);
         await report(way, second, "ACCEPTED", "two");
         for (let i = 0; i < 3; i++) await answer(way, second, refused, "two");
         expect(await deliveryOf(way.store, second)).toBe("ACCEPTED");
@@ -261,11 +265,8 @@ export function furtherCallCases(withStore: WithStore): void {
       "that is put back unmade, once the one before is reported %s, gives its place back, once",
       (delivery) =>
         inCase(ofMoney, async (way) => {
-          const { acts, store } = way;
-          const first = await acts.send(nextPhone());
-          await answer(way, first, throttled, "one");
-          await answer(way, await claimOne(way), ambiguous, "two");
-          const second = await claimOne(way);
+          const { store } = way;
+          const second = await atSameAgain(way);
           await report(way, second, delivery, "two");
           for (let i = 0; i < 3; i++) await store.releaseMessages([second]);
           expect(await deliveryOf(store, second)).toBe(delivery);
@@ -281,10 +282,7 @@ export function furtherCallCases(withStore: WithStore): void {
       (_, deliveries) =>
         inCase(ofMoney, async (way) => {
           const { acts, store } = way;
-          const first = await acts.send(nextPhone());
-          await answer(way, first, throttled, "one");
-          await answer(way, await claimOne(way), ambiguous, "two");
-          const second = await claimOne(way);
+          const second = await atSameAgain(way);
           await acts.cancel(second.verification);
           for (const delivery of deliveries) await report(way, second, delivery, "two");
           for (let i = 0; i < 3; i++) await store.releaseMessages([second]);

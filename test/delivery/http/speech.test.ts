@@ -15,7 +15,7 @@ import { twilioPost, vonageKeys, vonagePost, type SentReport } from "../../suppo
 import { manuals } from "../../support/data/presets.ts";
 import { newPhone } from "../../support/data/phones.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
-import { publicUrl, sms } from "./setup.ts";
+import { patience, publicUrl, sms } from "./setup.ts";
 
 const called: OutgoingMessage[] = [];
 let world: World;
@@ -122,7 +122,7 @@ test("without a public URL nobody is called: no call could ask what it says", as
   const provider = createHttpProvider({ declaration, ...secrets, originators: new Map(), now: Date.now });
   const { message } = manuals["twilio-voice"];
   if (message === undefined) throw new Error("there is no message");
-  expect(await provider.send(message, AbortSignal.timeout(20_000))).toMatchObject({
+  expect(await provider.send(message, patience())).toMatchObject({
     kind: "refused",
     cause: "content",
   });

@@ -2,28 +2,29 @@
  * Certificates for tests, made by openssl: self-signed for 127.0.0.1, each with a name of its own.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../service/world.ts";
 
-/** Makes a certificate and its key, both PEM; of RSA with so many bits, or else of an elliptic curve. */
-export function makeCertificate(name: string, days = 2, rsaBits?: number): { cert: string; key: string } {
-  const folder = temporaryFolder();
-  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+/** Makes a certificate and its key in a folder, of RSA with so many bits, or else of an elliptic curve. Gives the paths of the two files. */
+export function certificateIn(
+  folder: string,
+  name = "127.0.0.1",
+  days = 2,
+  rsaBits?: number,
+): { cert: string; key: string } {
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const kind = rsaBits === undefined ? ["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"] : [`rsa:${rsaBits}`];
   const args = ["req", "-x509", "-newkey", ...kind, "-nodes", "-days", `${days}`];
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
-  execFileSync("openssl", [...args, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
-  return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
+  execFileSync("openssl", [...args, ...subject, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  return { cert, key };
 }
 
-/** Makes one in a folder; gives the paths of its two files. */
-export function certificateIn(folder: string, name = "127.0.0.1"): { cert: string; key: string } {
-  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  const { cert, key } = makeCertificate(name);
-  writeFileSync(certFile, cert);
-  writeFileSync(keyFile, key);
-  return { cert: certFile, key: keyFile };
+/** The same, both PEM, in no folder of the caller's. */
+export function makeCertificate(name: string, days?: number, rsaBits?: number): { cert: string; key: string } {
+  const { cert, key } = certificateIn(temporaryFolder(), name, days, rsaBits);
+  return { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
 }
 
 /** Makes one in a folder; gives the variables by which otpd serves it. */
