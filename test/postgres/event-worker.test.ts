@@ -2,9 +2,9 @@
 import { Client } from "pg";
 import { expect, test } from "vitest";
 import { createEventWorker, postsPerEndpointMax } from "../../src/delivery/event-worker.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, ringOf, testPolicy } from "../store/acts.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -13,7 +13,7 @@ const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backen
 test("calls go on while all tries of an endpoint wait for its row", async () => {
   const href = (await newDatabase()) ?? "";
   const system = createManualSystem();
-  const store = await openPostgres({ url: href, system, clock: "system" });
+  const store = await openOnPostgres({ url: href, system });
   await added(store, endpointOf("we_busy"));
   const acts = createActs(store, system, ringOf(1), testPolicy, true);
   for (let i = 0; i < postsPerEndpointMax; i += 1) await acts.send(ann);

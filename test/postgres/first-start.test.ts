@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, expect, test } from "vitest";
 import { secretScopes } from "../../src/otp/keys/api-key.ts";
 import { issueFirstKeys } from "../../src/service/callers/api-keys.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { startOtpd, type Otpd } from "../support/processes/process.ts";
@@ -26,7 +26,7 @@ afterAll(async () => {
 test("two that look for keys before either has added one make one set of them", async () => {
   const url = (await newDatabase()) ?? "";
   const system = createManualSystem();
-  const stores = await Promise.all([1, 2].map(() => openPostgres({ url, system, clock: "system" })));
+  const stores = await Promise.all([1, 2].map(() => openOnPostgres({ url, system })));
   // Whoever holds this lets others read the table, and not write it.
   const holder = new Client(url);
   await holder.connect();

@@ -4,8 +4,8 @@
 import { Client } from "pg";
 import { expect, test } from "vitest";
 import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, testCharge } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -14,7 +14,7 @@ const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backen
 test("a report that comes while its verification is being summed is not lost between the two", async () => {
   const url = (await newDatabase()) ?? "";
   const system = createManualSystem();
-  const store = await openPostgres({ url, system, clock: "system", chargeOf: testCharge });
+  const store = await openOnPostgres({ url, system, chargeOf: testCharge });
   const acts = createActs(store, system);
   const { verification, message } = await acts.send(ann);
   await store.settleMessage(message, acts.phoneOf, (view) => {

@@ -8,8 +8,8 @@ import { expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/verification/idempotency.ts";
 import { lengthPrefixed } from "../../src/otp/keys/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -31,7 +31,7 @@ test("batches of two instances that lock the same phones in opposite orders do n
   url.searchParams.set("options", `${url.searchParams.get("options")} -c deadlock_timeout=60s`);
   const href = url.href.replaceAll("+", "%20");
   const system = createManualSystem();
-  const stores = await Promise.all([1, 2].map(() => openPostgres({ url: href, system, clock: "system" })));
+  const stores = await Promise.all([1, 2].map(() => openOnPostgres({ url: href, system })));
   const [one, two] = stores.map((store) => createActs(store, system));
   const [, , middle] = phones;
   if (one === undefined || two === undefined || middle === undefined) throw new Error("there are two, and five");
@@ -62,7 +62,7 @@ test("batches of two instances that lock the same phones in opposite orders do n
 test("a call waits for its Idempotency-Key's lock by the unkeyed name, which is all that an earlier version knows", async () => {
   const href = (await newDatabase()) ?? "";
   const system = createManualSystem();
-  const store = await openPostgres({ url: href, system, clock: "system" });
+  const store = await openOnPostgres({ url: href, system });
   const acts = createActs(store, system);
   const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
   const holder = new Client(href);
@@ -80,7 +80,7 @@ test("a batch that uses lots of several tenants does not wait in a ring with one
   url.searchParams.set("options", `${url.searchParams.get("options")} -c deadlock_timeout=60s`);
   const href = url.href.replaceAll("+", "%20");
   const system = createManualSystem();
-  const stores = await Promise.all([1, 2].map(() => openPostgres({ url: href, system, clock: "system" })));
+  const stores = await Promise.all([1, 2].map(() => openOnPostgres({ url: href, system })));
   const policy = { ...testPolicy, dailyMessagesMax: 300 };
   const [one, two] = stores.map((store) => createActs(store, system, ringOf(1), policy));
   const holder = new Client(href);

@@ -3,8 +3,8 @@
  * way back. What such an act decided is never told, and it is never done again by itself.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { countRows, rowOf, select, stateNumbers } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -163,7 +163,7 @@ test("what the database was lost before is known not to be done, so its call may
   // A store by itself: what an instance does at its start would say the words that the connection is cut at.
   const own = await startTcpProxy(Number(new URL(inject("postgres") ?? "").port));
   const system = createManualSystem();
-  const store = await openPostgres({ url: through(own, (await newDatabase()) ?? ""), system, clock: "system" });
+  const store = await openOnPostgres({ url: through(own, (await newDatabase()) ?? ""), system });
   const acts = createActs(store, system);
   for (const word of ["BEGIN", "verifications"]) {
     const lost = own.cutAt("there", word);

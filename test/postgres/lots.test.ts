@@ -7,9 +7,9 @@ import { expect, inject, test } from "vitest";
 import { digest } from "../../src/otp/keys/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { decideSettle } from "../../src/otp/decisions/settlement.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createActs, ringOf, shareOf, testPolicy, type Acts } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { select } from "../support/databases/rows.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -25,7 +25,7 @@ async function database(): Promise<string> {
 }
 
 const openMany = (url: string, count: number) =>
-  Promise.all(Array.from({ length: count }, () => openPostgres({ url, system, clock: "system" })));
+  Promise.all(Array.from({ length: count }, () => openOnPostgres({ url, system })));
 const under = (store: Store, dailyMessagesMax: number) =>
   createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax });
 let phones = 0;
@@ -153,7 +153,7 @@ test("a lot is of its day alone", async () => {
   const url = await database();
   const clock = createManualSystem();
   clock.advance(dayMs - (clock.now() % dayMs) - 1);
-  const store = await openPostgres({ url, system: clock, clock: "system" });
+  const store = await openOnPostgres({ url, system: clock });
   const acts = createActs(store, clock, ringOf(1), { ...testPolicy, dailyMessagesMax: 1_000 });
   const job = await acts.send(nextPhone());
   clock.advance(1);

@@ -6,8 +6,8 @@ import { inject, expect, test } from "vitest";
 import { createConnections } from "../../src/store/postgres/connections.ts";
 import { migratePostgres, type PostgresMigration } from "../../src/store/postgres/migrate.ts";
 import { postgresMigrations } from "../../src/store/postgres/migrations.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { logOf } from "../support/data/examples.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -34,7 +34,7 @@ async function database(): Promise<{ url: string; read: (sql: string) => Promise
   return { url, read: (sql) => select({ kind: "postgres", url }, sql) };
 }
 
-const open = (url: string, system = createManualSystem()) => openPostgres({ url, system, clock: "system" });
+const open = (url: string, system = createManualSystem()) => openOnPostgres({ url, system });
 
 /** Runs a list as the version would that has it. */
 async function migrateTo(url: string, ...more: PostgresMigration[]): Promise<void> {

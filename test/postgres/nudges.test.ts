@@ -3,9 +3,9 @@
  * look at the outbox where it does not.
  */
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { select } from "../support/databases/rows.ts";
 import { createManualSystem, createQuietSystem, type ManualSystem } from "../support/service/system.ts";
 import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
@@ -32,7 +32,7 @@ afterEach(async () => {
 async function start(system: ManualSystem): Promise<void> {
   world = await startWorld({ OTP_DATABASE_URL: through(proxy, url) }, system);
   otherNudges = 0;
-  other = await openPostgres({ url, system, clock: "system", onNudge: () => (otherNudges += 1) });
+  other = await openOnPostgres({ url, system, onNudge: () => (otherNudges += 1) });
 }
 
 /** A database that nobody else's instances listen in. */

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
 import { spendTry, tryLimit } from "../../src/service/operators/provider-tries.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { configOf } from "../support/service/world.ts";
@@ -14,7 +14,7 @@ async function openTwo() {
   const url = await newDatabase();
   if (url === undefined) throw new Error("this test is for PostgreSQL");
   const system = createManualSystem();
-  const open = () => openPostgres({ url, system, clock: "system" });
+  const open = () => openOnPostgres({ url, system });
   return { stores: [await open(), await open()] as const, keys: createKeyRing([Buffer.alloc(32, 1)]) };
 }
 

@@ -11,11 +11,11 @@ import { fillSample } from "../../src/service/sample/fill.ts";
 import { monthOf } from "../../src/service/sample/month.ts";
 import { findSuspects } from "../../src/service/operators/prefixes.ts";
 import { readStats } from "../../src/service/operators/statistics.ts";
-import { openPostgres } from "../../src/store/postgres/open.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sweepThrough } from "../../src/store/upkeep.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
+import { openOnPostgres } from "../support/databases/opening.ts";
 import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -79,7 +79,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const store: Store =
       kind === "SQLite"
         ? await openSqlite({ path: join(folder, `${Math.random()}.db`), system, exclusive: false })
-        : await openPostgres({ url: await server.createDatabase(), system, clock: "system" });
+        : await openOnPostgres({ url: await server.createDatabase(), system });
     const retentionMs = 3 * dayMs;
     const sweep = () => sweepThrough(store, system, { retentionMs, what: "found by time", onSwept: () => true });
     return { store, system, sweep, fill: () => fillSample({ store, system, keys, seed: 1, sweep }) };

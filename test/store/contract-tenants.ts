@@ -134,7 +134,8 @@ export function tenantCases(withStore: WithStore): void {
 
     test(
       "is StoreUnavailable once the store is closed, and so is every look",
-      withStore(async ({ store }) => {
+      withStore(async ({ alone }) => {
+        const store = await alone();
         await store.close();
         await expect(put(store, "acme")).rejects.toBeInstanceOf(StoreUnavailable);
         await expect(store.registry.tenantsRevision()).rejects.toBeInstanceOf(StoreUnavailable);

@@ -7,7 +7,7 @@ import { idempotencyClaim, newRecord } from "../../src/otp/verification/idempote
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
 import { logOf } from "../support/data/examples.ts";
-import { ann, ben } from "./acts.ts";
+import { ann, ben, createActs } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
@@ -272,7 +272,9 @@ export function upkeepCases(withStore: WithStore): void {
   describe("the store", () => {
     test(
       "answers a ping while it takes writes, and StoreUnavailable to everything once it is closed",
-      withStore(async ({ store, acts }) => {
+      withStore(async ({ alone, system }) => {
+        const store = await alone();
+        const acts = createActs(store, system);
         await expect(store.ping()).resolves.toBeUndefined();
         const { verification } = await acts.send(ann);
         await store.close();
@@ -285,21 +287,22 @@ export function upkeepCases(withStore: WithStore): void {
 
     test(
       "finishes what was begun before it closes",
-      withStore(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, alone, system }) => {
+        const closing = await alone();
+        const acts = createActs(closing, system);
         const sends = Array.from({ length: 300 }, () => acts.send(ann));
-        await store.close();
+        await closing.close();
         const sent = await Promise.all(sends);
-        const later = await reopen();
-        const found = await Promise.all(sent.map(({ verification: v }) => later.readVerification(v.tenant, v.id)));
+        const found = await Promise.all(sent.map(({ verification: v }) => store.readVerification(v.tenant, v.id)));
         expect(found.filter((v) => v?.state === "PENDING")).toHaveLength(300);
       }),
     );
 
     test(
       "does not open a database that a newer version wrote",
-      withStore(async ({ markNewer, reopen }) => {
+      withStore(async ({ markNewer, alone }) => {
         await markNewer();
-        await expect(reopen()).rejects.toThrow("newer version");
+        await expect(alone()).rejects.toThrow("newer version");
       }),
     );
   });

@@ -37,6 +37,8 @@ export interface Opened {
   readonly bucketRows: number;
   /** Opens the same database once more beside the first, as another process would, on the same clock. */
   beside(): Promise<Store>;
+  /** The same, sharing nothing with the others: for a case that closes it. */
+  alone(): Promise<Store>;
   /** Closes the store and opens the same database again: what is in it then is what was durable. */
   reopen(): Promise<Store>;
   /** Marks the database as written by a version to come. */
@@ -50,7 +52,7 @@ export type OpenStore = () => Promise<Opened>;
 /** Opens one database any number of times; `end` closes all that is open. */
 export async function openings(
   openOnce: () => Promise<Store>,
-): Promise<Omit<Opened, "system" | "bucketRows" | "markNewer">> {
+): Promise<Pick<Opened, "store" | "beside" | "reopen" | "end">> {
   const stores: Store[] = [];
   const open = async () => {
     const store = await openOnce();

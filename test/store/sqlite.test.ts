@@ -19,6 +19,7 @@ storeContract("SQLite", async () => {
   const opened = await openings(() => openSqlite({ path, system, exclusive: false, chargeOf: testCharge }));
   return {
     ...opened,
+    alone: opened.beside,
     system,
     bucketRows: 0,
     async markNewer() {

@@ -22,8 +22,8 @@ export interface LongReads {
   close(): Promise<void>;
 }
 
-export function createLongReads(url: string, timeoutMs = longReadMsMax): LongReads {
-  const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs, settings });
+export function createLongReads(url: string, timeoutMs = longReadMsMax, waitFactor = 1): LongReads {
+  const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs, waitFactor, settings });
   let asked = 0;
   let last = Promise.resolve();
   return {

@@ -24,6 +24,8 @@ export interface ConnectionsOptions {
   readonly isPatient?: boolean;
   /** The database gives up on a statement after this, unless it is patient work. */
   readonly statementMsMax?: number;
+  /** So many times as long as usual it waits for anything: for tests, which a busy machine holds up. */
+  readonly waitFactor?: number;
   /** What else each connection is set to, where the server knows of it. */
   readonly settings?: Readonly<Record<string, string | number>>;
 }
@@ -150,17 +152,17 @@ export class ClientPool {
 }
 
 function settingsOf(options: ConnectionsOptions): PoolConfig {
-  const { url, connectionsMax = 8, isPatient = false, statementMsMax = statementTimeoutMs } = options;
+  const { url, connectionsMax = 8, isPatient = false, waitFactor = 1 } = options;
   const limits: ClientConfig = {
-    statement_timeout: statementMsMax,
-    lock_timeout: lockTimeoutMs,
-    query_timeout: answerTimeoutMs,
+    statement_timeout: (options.statementMsMax ?? statementTimeoutMs) * waitFactor,
+    lock_timeout: lockTimeoutMs * waitFactor,
+    query_timeout: answerTimeoutMs * waitFactor,
   };
   return {
     ...connectionSettings(url),
     application_name: "otpd",
-    connectionTimeoutMillis: connectTimeoutMs,
-    idle_in_transaction_session_timeout: idleTransactionTimeoutMs,
+    connectionTimeoutMillis: connectTimeoutMs * waitFactor,
+    idle_in_transaction_session_timeout: idleTransactionTimeoutMs * waitFactor,
     ...(isPatient ? {} : limits),
     max: connectionsMax,
     idleTimeoutMillis: idleMs,
@@ -172,13 +174,13 @@ function settingsOf(options: ConnectionsOptions): PoolConfig {
  * Sets what a connection begins with, ahead of its first statement: what the server knows of it, since servers before 17 have no
  * limit on a transaction. It is not named at the start of the connection, where a pooler refuses what it does not know.
  */
-function firstTextOf({ isPatient = false, settings = {} }: ConnectionsOptions): string {
+function firstTextOf({ isPatient = false, waitFactor = 1, settings = {} }: ConnectionsOptions): string {
   const values = {
     ...settings,
     tcp_keepalives_idle: aliveAfterSeconds,
     tcp_keepalives_interval: aliveEachSeconds,
     tcp_keepalives_count: aliveTries,
-    ...(isPatient ? {} : { transaction_timeout: transactionTimeoutMs }),
+    ...(isPatient ? {} : { transaction_timeout: transactionTimeoutMs * waitFactor }),
   };
   const list = Object.entries(values).map(([name, value]) => `('${name}', '${value}')`);
   return `SELECT set_config(name, value, false) FROM (VALUES ${list.join(", ")}) AS wanted (name, value)

@@ -12,12 +12,12 @@ import { cancelNoted } from "../../../src/service/cancel.ts";
 import { readStats } from "../../../src/service/operators/statistics.ts";
 import { changeText } from "../../../src/otp/operators/audit-words.ts";
 import { erasePhone } from "../../../src/service/operators/erasure.ts";
-import { openPostgres } from "../../../src/store/postgres/open.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
 import { wrongCodesOf } from "../../../src/otp/verification/policy.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../../store/acts.ts";
 import { added, claimAll, endpointOf } from "../../store/endpoints.ts";
+import { openOnPostgres } from "../../support/databases/opening.ts";
 import { startPostgres, type PostgresServer } from "../../support/databases/postgres.ts";
 import { createManualSystem } from "../../support/service/system.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
@@ -37,9 +37,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const path = join(folder, "otp.db");
     const url = kind === "SQLite" ? "" : await server.createDatabase();
     const open = (): Promise<Store> =>
-      kind === "SQLite"
-        ? openSqlite({ path, system, exclusive: false })
-        : openPostgres({ url, system, clock: "system" });
+      kind === "SQLite" ? openSqlite({ path, system, exclusive: false }) : openOnPostgres({ url, system });
     const [store, other] = [await open(), await open()];
     await store.registry.changeTenant("other", () => ({ keep: { settings: "{}", disableMs: null }, result: 0 }));
     await store.registry.putDestination({ tenant: "default", prefix: ann, verdict: "allow", note: "", createMs: 0 });
@@ -95,7 +93,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const store: Store =
       kind === "SQLite"
         ? await openSqlite({ path: join(folder, `${name}.db`), system, exclusive: false })
-        : await openPostgres({ url: await server.createDatabase(), system, clock: "system" });
+        : await openOnPostgres({ url: await server.createDatabase(), system });
     return { store, system, acts: createActs(store, system, ringOf(1), testPolicy, true) };
   };
   const auditOf = async ({ registry }: Store) => {

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { maskPhone } from "../../../src/otp/phone-number.ts";
 import { readReference } from "../../../src/otp/message/provider-text.ts";
 import { findVerifications, tellStory, type Search } from "../../../src/service/operators/finding.ts";
-import { openPostgres } from "../../../src/store/postgres/open.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { ann, ben, createActs, ringOf } from "../../store/acts.ts";
+import { openOnPostgres } from "../../support/databases/opening.ts";
 import { startPostgres, type PostgresServer } from "../../support/databases/postgres.ts";
 import { createManualSystem } from "../../support/service/system.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
@@ -42,7 +42,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const store: Store =
       kind === "SQLite"
         ? await openSqlite({ path, system, exclusive: false })
-        : await openPostgres({ url: await server.createDatabase(), system, clock: "system" });
+        : await openOnPostgres({ url: await server.createDatabase(), system });
     await store.registry.changeTenant("other", () => ({ keep: { settings: "{}", disableMs: null }, result: 0 }));
     const old = createActs(store, system, ringOf(1));
     const acts = createActs(store, system, ringOf(2, 1));

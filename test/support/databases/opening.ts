@@ -1,35 +1,24 @@
 /**
- * How tests open a store: as the service does, and once more where that took too long. The service waits 3 s for a connection
- * to PostgreSQL, which a machine under load may need for one.
+ * How tests open a store: as the service does, but for its patience. The service waits 3 s for a connection to PostgreSQL and 5 s
+ * for a statement, which a busy machine may need for one.
  */
 import { openStore, type OpenOptions } from "../../../src/store/open.ts";
-import { openPostgres } from "../../../src/store/postgres/open.ts";
-import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
+import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/open.ts";
+import type { Store } from "../../../src/store/store.ts";
 
-const triesMax = 50;
+/** So many times as long as the service tests wait for PostgreSQL. */
+export const waitFactor = 50;
 
-/** What is said of a connection that was given up, to whoever waited for it and to whoever was given it. */
-const late = /connection timeout|timeout exceeded|not queryable/i;
-
-/** Opens a store, and opens it again while its connections come too late: what was migrated is not migrated twice. */
-export function openInTime(options: OpenOptions): Promise<Store> {
-  return inTime(() => openStore(options));
+export function openPatiently(options: OpenOptions): Promise<Store> {
+  return openStore({ ...options, waitFactor });
 }
 
 /** The same by the clock of `options.system`: on PostgreSQL it is the database's own otherwise, which no test can move. */
-export function openByOwnClock(options: OpenOptions): Promise<Store> {
-  const { database } = options;
-  if (database.kind !== "postgres") return openStore(options);
-  return inTime(() => openPostgres({ ...options, url: database.url, clock: "system" }));
+export function openByOwnClock({ database, ...options }: OpenOptions): Promise<Store> {
+  if (database.kind !== "postgres") return openStore({ database, ...options });
+  return openOnPostgres({ ...options, url: database.url });
 }
 
-async function inTime(open: () => Promise<Store>): Promise<Store> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await open();
-    } catch (error) {
-      const { cause, message } = error as Error;
-      if (tries === triesMax || !(cause instanceof StoreUnavailable) || !late.test(message)) throw error;
-    }
-  }
+export function openOnPostgres(options: Omit<PostgresOptions, "clock" | "waitFactor">): Promise<Store> {
+  return openPostgres({ ...options, clock: "system", waitFactor });
 }
