@@ -8,7 +8,9 @@ import { existsSync, mkdtempSync, readdirSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export const chromiumPath = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
+/** The one without windows draws a page for half the CPU. */
+const chromiums = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
+export const chromiumPath = process.env["CHROMIUM_PATH"] ?? chromiums.find(existsSync) ?? "chromium";
 export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 /** Where Debian puts the sources of Go's packages. */
 export const gopath = "/usr/share/gocode";
@@ -42,7 +44,7 @@ const goPackage = (packages: readonly string[], name: string): Tool => ({
 });
 
 export const tools = {
-  chromium: { packages: ["chromium"], isHere: () => existsSync(chromiumPath) },
+  chromium: { packages: ["chromium-headless-shell"], isHere: () => existsSync(chromiumPath) },
   curl: command(["curl"], "curl", "--version"),
   jq: command(["jq"], "jq", "--version"),
   openssl: command(["openssl"], "openssl", "version"),

@@ -95,7 +95,7 @@ export const postgresMutants: readonly Mutant[] = [
     name: "transaction idle for ever",
     breaks: "an instance that vanishes keeps its locks, and a tenant's day with them",
     place: "src/store/postgres/pool.ts#settingsOf",
-    text: `idle_in_transaction_session_timeout: idleTransactionTimeoutMs,`,
+    text: `idle_in_transaction_session_timeout: idleTransactionTimeoutMs * waitFactor,`,
     replacement: ``,
     suites: suite("connections"),
   },
