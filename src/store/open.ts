@@ -23,8 +23,6 @@ export interface OpenOptions extends StoreWatchers {
   readonly onLockWait?: (waitMs: number) => void;
   /** Called when another server on the same database has left messages for anybody to take. */
   readonly onNudge?: () => void;
-  /** So many times as long as usual it waits for PostgreSQL, for tests. */
-  readonly waitFactor?: number;
 }
 
 /** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */

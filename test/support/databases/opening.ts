@@ -1,24 +1,44 @@
 /**
- * How tests open a store: as the service does, but for its patience. The service waits 3 s for a connection to PostgreSQL and 5 s
- * for a statement, which a busy machine may need for one.
+ * How tests open a store: for an instance as the service does, and once more where that took too long; and for a test of the store
+ * itself with more patience. The service waits 3 s for a connection to PostgreSQL, and 5 s for a statement, which a machine
+ * under load may need for one.
  */
 import { openStore, type OpenOptions } from "../../../src/store/open.ts";
 import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/open.ts";
-import type { Store } from "../../../src/store/store.ts";
+import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
 
-/** So many times as long as the service tests wait for PostgreSQL. */
-export const waitFactor = 50;
+const triesMax = 50;
 
-export function openPatiently(options: OpenOptions): Promise<Store> {
-  return openStore({ ...options, waitFactor });
+/** What is said of a connection that was given up, to whoever waited for it and to whoever was given it. */
+const late = /connection timeout|timeout exceeded|not queryable/i;
+
+/** Opens a store, and opens it again while its connections come too late: what was migrated is not migrated twice. */
+export function openInTime(options: OpenOptions): Promise<Store> {
+  return inTime(() => openStore(options));
 }
 
 /** The same by the clock of `options.system`: on PostgreSQL it is the database's own otherwise, which no test can move. */
-export function openByOwnClock({ database, ...options }: OpenOptions): Promise<Store> {
-  if (database.kind !== "postgres") return openStore({ database, ...options });
-  return openOnPostgres({ ...options, url: database.url });
+export function openByOwnClock(options: OpenOptions): Promise<Store> {
+  const { database } = options;
+  if (database.kind !== "postgres") return openStore(options);
+  return inTime(() => openPostgres({ ...options, url: database.url, clock: "system" }));
 }
 
+/** So many times as long as the service a store by itself waits. An instance does not: it has to get over what is lost. */
+export const waitFactor = 50;
+
+/** Opens a store by itself, by the clock of `options.system`. */
 export function openOnPostgres(options: Omit<PostgresOptions, "clock" | "waitFactor">): Promise<Store> {
   return openPostgres({ ...options, clock: "system", waitFactor });
+}
+
+async function inTime(open: () => Promise<Store>): Promise<Store> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      const { cause, message } = error as Error;
+      if (tries === triesMax || !(cause instanceof StoreUnavailable) || !late.test(message)) throw error;
+    }
+  }
 }

@@ -11,7 +11,7 @@ import { issueKey } from "../../../src/service/callers/api-keys.ts";
 import type { Database } from "../../../src/store/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import { makeDatabase } from "../databases/empty-database.ts";
-import { openPatiently } from "../databases/opening.ts";
+import { openInTime } from "../databases/opening.ts";
 import { programAt } from "./programs.ts";
 import { cleanEnv } from "./process.ts";
 
@@ -92,7 +92,7 @@ export async function createDeployment(folder: string, url?: string): Promise<De
   const database: Database = url === undefined ? { kind: "sqlite", path: databasePath } : { kind: "postgres", url };
   if (url === undefined) await makeDatabase(databasePath);
   const system = createSystem();
-  const store = await openPatiently({ database, system, exclusive: false });
+  const store = await openInTime({ database, system, exclusive: false });
   const { text } = await issueKey(store, system, {
     kind: "live",
     tenant: "default",

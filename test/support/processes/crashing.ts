@@ -15,7 +15,7 @@ import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
 import { createSystem } from "../../../src/system.ts";
 import { createTelemetry } from "../../../src/telemetry.ts";
 import type { Event, Failpoint, FailureMode, Order } from "./crashable.ts";
-import { openPatiently } from "../databases/opening.ts";
+import { openInTime } from "../databases/opening.ts";
 import { configOf } from "../service/environment.ts";
 
 let armed: { readonly at: Failpoint; readonly mode: FailureMode } | undefined;
@@ -177,7 +177,7 @@ const service = await startService(config, {
         providersByChannel: { whatsapp: [providerNamed("chat")], voice: [providerNamed("caller")] },
       }
     : {}),
-  openStore: async (options) => wrap(await openPatiently(options)),
+  openStore: async (options) => wrap(await openInTime(options)),
 });
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
 tell({ kind: "listening", port: service.port });
