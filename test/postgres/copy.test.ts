@@ -25,6 +25,7 @@ import { createSystem } from "../../src/system.ts";
 import { fillUp, mountTmpfs, unmount } from "../disk/failing-disk.ts";
 import { lacks } from "../support/machine.ts";
 import { addEnded } from "../support/databases/backlog.ts";
+import { waitFactor } from "../support/databases/opening.ts";
 import { runHere } from "../support/service/command-line.ts";
 import { countRows, inDatabase, select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -70,7 +71,7 @@ const inTarget = (sql: string) => select(target, sql);
 
 /** Makes the tables in the target, as a server that never got further. */
 async function migrateTarget(): Promise<void> {
-  await (await openPostgres({ url, system: createSystem() })).close();
+  await (await openPostgres({ url, system: createSystem(), waitFactor })).close();
 }
 
 async function expectRefusal(says: string | RegExp): Promise<void> {
@@ -148,7 +149,7 @@ test("what is kept of phones is the same there, more of them than are moved at o
   const other = await newDatabase();
   expect(await copy(other)).toMatchObject({ code: 0 });
   for (const to of [url, other ?? ""]) {
-    const store = await openPostgres({ url: to, system });
+    const store = await openPostgres({ url: to, system, waitFactor });
     expect(await kept(createActs(store, system, keys))).toEqual(before);
     await store.close();
   }
@@ -375,7 +376,7 @@ test("rows of which nobody knows the master key keep every key needed, as on SQL
     db.exec("INSERT INTO phones VALUES (x'01', '[]', '[]', NULL)");
   });
   expect(await copy()).toMatchObject({ code: 0 });
-  const store = await openPostgres({ url, system: createSystem() });
+  const store = await openPostgres({ url, system: createSystem(), waitFactor });
   await expect(store.registry.admitMasterKeys(keys.all.slice(0, 1))).rejects.toBeInstanceOf(MasterKeyMismatch);
   await store.registry.admitMasterKeys(keys.all);
   await store.close();

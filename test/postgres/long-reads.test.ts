@@ -9,7 +9,7 @@ import { newDatabase } from "../support/databases/project-database.ts";
 test("a long read that runs long is ended, and the next one works", async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
-  const longReads = createLongReads(url, 2_000);
+  const longReads = createLongReads({ url, timeoutMs: 2_000 });
   const one = { name: "one", text: "SELECT $1::bigint AS one" };
   await expect(longReads.read(one, [1])).resolves.toEqual([{ one: 1 }]);
   const long = longReads.read({ name: "long", text: "SELECT count(*) FROM generate_series(1, 100000000000)" }, []);
@@ -23,7 +23,7 @@ test("long reads that wait are bounded", async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
   // Long enough on any machine: none of them is to be ended.
-  const longReads = createLongReads(url, 600_000);
+  const longReads = createLongReads({ url, timeoutMs: 600_000 });
   const sleeping = { name: "sleeping", text: "SELECT pg_sleep(0.01)" };
   const all = await Promise.allSettled(Array.from({ length: 70 }, () => longReads.read(sleeping, [])));
   expect(all.filter(({ status }) => status === "rejected")).toHaveLength(5);
@@ -33,7 +33,7 @@ test("long reads that wait are bounded", async () => {
 test("long reads that wait for others longer than a connection may take to come are read all the same", async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
-  const longReads = createLongReads(url, 600_000);
+  const longReads = createLongReads({ url, timeoutMs: 600_000 });
   const slow = { name: "slow", text: "SELECT 1 AS one FROM pg_sleep(1.2)" };
   const all = await Promise.all(Array.from({ length: 4 }, () => longReads.read(slow, [])));
   expect(all.flat()).toEqual([1, 1, 1, 1].map((one) => ({ one })));
@@ -43,7 +43,7 @@ test("long reads that wait for others longer than a connection may take to come 
 test("a long read is planned with its values each time, and on one core", async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
-  const longReads = createLongReads(url, 600_000);
+  const longReads = createLongReads({ url, timeoutMs: 600_000 });
   const one = { name: "one", text: "SELECT $1::bigint AS one" };
   // From the sixth on, PostgreSQL would choose.
   for (let i = 0; i < 8; i += 1) await longReads.read(one, [i]);

@@ -2,13 +2,9 @@
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { secretScopes } from "../../src/otp/keys/api-key.ts";
 import { issueKey } from "../../src/service/callers/api-keys.ts";
-import { createStore } from "../../src/store/acts.ts";
-import { clockOf } from "../../src/store/postgres/clock.ts";
-import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
-import { PostgresEngine } from "../../src/store/postgres/engine.ts";
-import { preparePostgres } from "../../src/store/postgres/open.ts";
+import type { Connections } from "../../src/store/postgres/connections.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createLongReads } from "../../src/store/postgres/long-reads.ts";
+import { connectTo, storeOver } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -21,8 +17,7 @@ const system = createManualSystem();
 beforeEach(async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
-  await preparePostgres(url);
-  connections = createConnections({ url });
+  connections = await connectTo(url);
   asked = [];
   reads = { all: 0, underWay: 0, atOnce: 0 };
   const query: Connections["query"] = async (statement, values) => {
@@ -32,14 +27,7 @@ beforeEach(async () => {
     reads.atOnce = Math.max(reads.atOnce, reads.underWay);
     return connections.query<never>(statement, values).finally(() => (reads.underWay -= 1));
   };
-  store = createStore(
-    new PostgresEngine({
-      connections: { ...connections, query },
-      clock: clockOf(system),
-      ownName: "one",
-      longReads: createLongReads(url),
-    }),
-  );
+  store = storeOver({ ...connections, query }, { url, system });
 });
 afterEach(() => store.close());
 

@@ -7,7 +7,7 @@ import { createConnections } from "../../src/store/postgres/connections.ts";
 import { migratePostgres, type PostgresMigration } from "../../src/store/postgres/migrate.ts";
 import { postgresMigrations } from "../../src/store/postgres/migrations.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
-import { openOnPostgres } from "../support/databases/opening.ts";
+import { openOnPostgres, waitFactor } from "../support/databases/opening.ts";
 import { logOf } from "../support/data/examples.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -38,7 +38,7 @@ const open = (url: string, system = createManualSystem()) => openOnPostgres({ ur
 
 /** Runs a list as the version would that has it. */
 async function migrateTo(url: string, ...more: PostgresMigration[]): Promise<void> {
-  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true, waitFactor });
   try {
     await migratePostgres(connections, [...postgresMigrations, ...more]);
   } finally {
@@ -119,7 +119,7 @@ test("a day's messages are counted on, and an instance of the version before the
   const put = (count: number) =>
     read(`INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES ('default', ${day}, ${count}, 80, 9)
       ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`);
-  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true, waitFactor });
   await migratePostgres(connections, postgresMigrations.slice(0, 4));
   await connections.close();
   await put(7);

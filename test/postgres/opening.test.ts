@@ -3,6 +3,7 @@ import { expect, inject, test, vi } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { runHere } from "../support/service/command-line.ts";
+import { waitFactor } from "../support/databases/opening.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { startTcpProxy, through } from "../support/network/tcp-proxy.ts";
@@ -14,7 +15,7 @@ async function databaseWith(setting: string): Promise<string> {
   return url.href.replaceAll("+", "%20");
 }
 
-const open = (url: string) => openPostgres({ url, system: createSystem() });
+const open = (url: string) => openPostgres({ url, system: createSystem(), waitFactor });
 
 test("a database with synchronous_commit=off is refused, and nothing is made in it", async () => {
   const url = await databaseWith("synchronous_commit=off");
@@ -61,7 +62,7 @@ test("a command makes no tables in a database that has none, and says which one 
 test("time is the database's, however the machine's clock is off or set while the instance runs", async () => {
   let aheadMs = 3_600_000;
   const system = createSystem(() => {}, { wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() });
-  const store = await openPostgres({ url: (await newDatabase()) ?? "", system });
+  const store = await openPostgres({ url: (await newDatabase()) ?? "", system, waitFactor });
   // The database's clock is this machine's; what it is off by here is hours, and what a slow answer adds is not.
   const isItsTime = () => expect(Math.abs(store.now() - Date.now())).toBeLessThan(600_000);
   isItsTime();

@@ -1,14 +1,10 @@
 /** How many statements a batch takes, and how many times it waits for an answer. */
 import { inject, expect, test } from "vitest";
 import { decideSettle } from "../../src/otp/decisions/settlement.ts";
-import { createStore } from "../../src/store/acts.ts";
-import { clockOf } from "../../src/store/postgres/clock.ts";
-import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
-import { PostgresEngine } from "../../src/store/postgres/engine.ts";
-import { preparePostgres } from "../../src/store/postgres/open.ts";
-import { createLongReads } from "../../src/store/postgres/long-reads.ts";
+import type { Connections } from "../../src/store/postgres/connections.ts";
 import { createActs, ringOf, testPolicy } from "../store/acts.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
+import { connectTo, storeOver } from "../support/databases/opening.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -53,12 +49,9 @@ function noting(connections: Connections): { connections: Connections; transacti
 test("a batch takes as few statements as its acts depend on each other, however many acts it has", async () => {
   const url = await newDatabase();
   if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
-  await preparePostgres(url);
   const system = createManualSystem();
-  const { connections, transactions } = noting(createConnections({ url }));
-  const store = createStore(
-    new PostgresEngine({ connections, clock: clockOf(system), ownName: "one", longReads: createLongReads(url) }),
-  );
+  const { connections, transactions } = noting(await connectTo(url));
+  const store = storeOver(connections, { url, system });
   const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 1_000_000 });
   const accepted = { outcome: { kind: "accepted" }, provider: "one", providers: 1 } as const;
   const asked = async <T>(run: () => Promise<T>): Promise<[T, Asked[]]> => {

@@ -14,6 +14,7 @@ import { finding as onPostgres } from "../../src/store/postgres/statements.ts";
 import { openFile } from "../../src/store/sqlite/open.ts";
 import { finding as onSqlite } from "../../src/store/sqlite/statements.ts";
 import { bindable } from "../../src/store/statement.ts";
+import { waitFactor } from "../support/databases/opening.ts";
 import { startPostgres } from "../support/databases/postgres.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
@@ -64,7 +65,7 @@ test("on SQLite no search goes through a table", async () => {
 test("on PostgreSQL no search goes through a table", async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  await preparePostgres(url);
+  await preparePostgres({ url, waitFactor });
   const client = new Client(url);
   await client.connect();
   await client.query(`INSERT INTO verifications (id, tenant, key_id, kid, phone_index, phone_box, region, known_user, tally, state,

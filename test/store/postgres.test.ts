@@ -2,15 +2,10 @@
  * The store's contract on PostgreSQL, on one database, which is as it was new for every case.
  */
 import { afterAll, beforeAll } from "vitest";
-import { createStore } from "../../src/store/acts.ts";
-import { clockOf } from "../../src/store/postgres/clock.ts";
-import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
-import { PostgresEngine } from "../../src/store/postgres/engine.ts";
-import { createLongReads } from "../../src/store/postgres/long-reads.ts";
-import { preparePostgres } from "../../src/store/postgres/open.ts";
+import type { Connections } from "../../src/store/postgres/connections.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";
-import { openOnPostgres, waitFactor } from "../support/databases/opening.ts";
+import { connectTo, openOnPostgres, storeOver } from "../support/databases/opening.ts";
 import { renewable, startPostgres, type PostgresServer, type Renewable } from "../support/databases/postgres.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { testCharge } from "./acts.ts";
@@ -23,8 +18,7 @@ let database: Renewable;
 beforeAll(async () => {
   server = await startPostgres();
   url = await server.createDatabase();
-  await preparePostgres(url, waitFactor);
-  connections = createConnections({ url, connectionsMax: 16, waitFactor });
+  connections = await connectTo(url, 16);
   database = await renewable(url);
 });
 afterAll(async () => {
@@ -38,14 +32,8 @@ let openedSoFar = 0;
 /** As the service opens it, but on connections of all cases: a new one plans every statement anew, which is most of a case's time. */
 function open(system: System): Store {
   openedSoFar += 1;
-  const engine = new PostgresEngine({
-    connections: { ...connections, close: () => Promise.resolve() },
-    clock: clockOf(system),
-    ownName: `instance ${openedSoFar}`,
-    watchers: { chargeOf: testCharge },
-    longReads: createLongReads(url, undefined, waitFactor),
-  });
-  return createStore(engine, { chargeOf: testCharge });
+  const shared = { ...connections, close: () => Promise.resolve() };
+  return storeOver(shared, { url, system, ownName: `instance ${openedSoFar}`, watchers: { chargeOf: testCharge } });
 }
 
 storeContract("PostgreSQL", async () => {

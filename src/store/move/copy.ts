@@ -156,7 +156,7 @@ async function prepareTarget(url: string, connections: Connections): Promise<voi
   try {
     // Before the migration: a database that is in use is not migrated by the way.
     await refuseOccupied(connections);
-    await preparePostgres(url);
+    await preparePostgres({ url });
   } catch (error) {
     // The URL holds a password: only what the database said is told.
     throw new Error(`the target cannot be used: ${messageOf(error)}`, { cause: error });

@@ -7,6 +7,7 @@ import { longReadMsMax, longReadQueueMax, longReadRowsMax } from "../engine.ts";
 import type { Statement, Value } from "../statement.ts";
 import { LongReadEnded, StoreUnavailable } from "../store.ts";
 import { createConnections } from "./connections.ts";
+import type { ConnectionsOptions } from "./pool.ts";
 
 /**
  * How PostgreSQL does them. It plans each with its values, which tell how few rows are not summed yet. It uses one core, since
@@ -22,8 +23,13 @@ export interface LongReads {
   close(): Promise<void>;
 }
 
-export function createLongReads(url: string, timeoutMs = longReadMsMax, waitFactor = 1): LongReads {
-  const connections = createConnections({ url, connectionsMax: 1, statementMsMax: timeoutMs, waitFactor, settings });
+export interface LongReadsOptions extends Pick<ConnectionsOptions, "url" | "waitFactor"> {
+  /** One read takes no longer. */
+  readonly timeoutMs?: number;
+}
+
+export function createLongReads({ timeoutMs = longReadMsMax, ...database }: LongReadsOptions): LongReads {
+  const connections = createConnections({ ...database, connectionsMax: 1, statementMsMax: timeoutMs, settings });
   let asked = 0;
   let last = Promise.resolve();
   return {

@@ -23,23 +23,24 @@ export interface PostgresOptions extends StoreWatchers {
   /** Batches under way at once, to measure what their number costs; unless given, it goes by how long a round trip takes. */
   readonly batches?: number | undefined;
   /** So many times as long as usual it waits for the database, for tests. */
-  readonly waitFactor?: number;
+  readonly waitFactor?: number | undefined;
   /** Called when another instance has left messages for anybody to take. With it, one more connection is opened (watch.ts). */
   readonly onNudge?: (() => void) | undefined;
 }
 
 /** Opens a database, and creates or migrates its tables as needed. */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, system, clock: whose = "database", onNudge, waitFactor = 1 } = options;
-  const connections = createConnections({ url, waitFactor });
+  const { url, system, clock: whose = "database", onNudge, waitFactor } = options;
+  const database = { url, waitFactor };
+  const connections = createConnections(database);
   try {
-    await preparePostgres(url, waitFactor);
+    await preparePostgres(database);
     const clock = whose === "system" ? clockOf(system) : databaseClock(system);
     const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
     if (row !== undefined) clock.heard(row.now_ms);
     const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
-    const longReads = createLongReads(url, undefined, waitFactor);
+    const longReads = createLongReads(database);
     const { batches } = options;
     return createStore(
       new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, longReads }),
@@ -54,8 +55,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 }
 
 /** Looks whether a database will do, and brings its tables up to date, for as long as that takes. */
-export async function preparePostgres(url: string, waitFactor = 1): Promise<void> {
-  const connections = createConnections({ url, connectionsMax: 1, isPatient: true, waitFactor });
+export async function preparePostgres(database: Pick<PostgresOptions, "url" | "waitFactor">): Promise<void> {
+  const connections = createConnections({ ...database, connectionsMax: 1, isPatient: true });
   try {
     await refuseUnsafe(connections);
     await migratePostgres(connections, postgresMigrations);

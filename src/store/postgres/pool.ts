@@ -19,13 +19,13 @@ import { lost, silence, unavailable } from "./faults.ts";
 export interface ConnectionsOptions {
   readonly url: string;
   /** Connections at once. */
-  readonly connectionsMax?: number;
+  readonly connectionsMax?: number | undefined;
   /** True for work that may take long, or wait for another's: no statement and no lock has a limit then. */
   readonly isPatient?: boolean;
   /** The database gives up on a statement after this, unless it is patient work. */
   readonly statementMsMax?: number;
   /** So many times as long as usual it waits for anything: for tests, which a busy machine holds up. */
-  readonly waitFactor?: number;
+  readonly waitFactor?: number | undefined;
   /** What else each connection is set to, where the server knows of it. */
   readonly settings?: Readonly<Record<string, string | number>>;
 }

@@ -4,8 +4,14 @@
  * under load may need for one.
  */
 import { openStore, type OpenOptions } from "../../../src/store/open.ts";
-import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/open.ts";
-import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
+import { createStore } from "../../../src/store/acts.ts";
+import { clockOf } from "../../../src/store/postgres/clock.ts";
+import { createConnections, type Connections } from "../../../src/store/postgres/connections.ts";
+import { PostgresEngine } from "../../../src/store/postgres/engine.ts";
+import { createLongReads } from "../../../src/store/postgres/long-reads.ts";
+import { openPostgres, preparePostgres, type PostgresOptions } from "../../../src/store/postgres/open.ts";
+import { StoreUnavailable, type Store, type StoreWatchers } from "../../../src/store/store.ts";
+import type { System } from "../../../src/system.ts";
 
 const triesMax = 50;
 
@@ -30,6 +36,28 @@ export const waitFactor = 50;
 /** Opens a store by itself, by the clock of `options.system`. */
 export function openOnPostgres(options: Omit<PostgresOptions, "clock" | "waitFactor">): Promise<Store> {
   return openPostgres({ ...options, clock: "system", waitFactor });
+}
+
+/** Makes the tables in a database, and connects to it. */
+export async function connectTo(url: string, connectionsMax?: number): Promise<Connections> {
+  await preparePostgres({ url, waitFactor });
+  return createConnections({ url, connectionsMax, waitFactor });
+}
+
+export interface StoreOverOptions {
+  readonly url: string;
+  readonly system: System;
+  readonly ownName?: string;
+  readonly watchers?: StoreWatchers;
+}
+
+/** As `openOnPostgres`, but over connections that are there already. */
+export function storeOver(
+  connections: Connections,
+  { url, system, ownName = "one", watchers }: StoreOverOptions,
+): Store {
+  const longReads = createLongReads({ url, waitFactor });
+  return createStore(new PostgresEngine({ connections, clock: clockOf(system), ownName, longReads }), watchers);
 }
 
 async function inTime(open: () => Promise<Store>): Promise<Store> {
