@@ -10,7 +10,7 @@ import { join } from "node:path";
 
 /** The one without windows draws a page for half the CPU. */
 const chromiums = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
-export const chromiumPath = process.env["CHROMIUM_PATH"] ?? chromiums.find(existsSync) ?? "chromium";
+export const chromiumPath = process.env["CHROMIUM_PATH"] ?? chromiums.find(existsSync) ?? "";
 export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 /** Where Debian puts the sources of Go's packages. */
 export const gopath = "/usr/share/gocode";
