@@ -54,10 +54,11 @@ export interface StoreOverOptions {
 /** As `openOnPostgres`, but over connections that are there already. */
 export function storeOver(
   connections: Connections,
-  { url, system, ownName = "one", watchers }: StoreOverOptions,
+  { url, system, ownName = "one", watchers = {} }: StoreOverOptions,
 ): Store {
   const longReads = createLongReads({ url, waitFactor });
-  return createStore(new PostgresEngine({ connections, clock: clockOf(system), ownName, longReads }), watchers);
+  const engine = new PostgresEngine({ connections, clock: clockOf(system), ownName, watchers, longReads });
+  return createStore(engine, watchers);
 }
 
 async function inTime(open: () => Promise<Store>): Promise<Store> {
