@@ -37,14 +37,17 @@ async function database(): Promise<{ url: string; read: (sql: string) => Promise
 const open = (url: string, system = createManualSystem()) => openOnPostgres({ url, system });
 
 /** Runs a list as the version would that has it. */
-async function migrateTo(url: string, ...more: PostgresMigration[]): Promise<void> {
+async function migrate(url: string, migrations: readonly PostgresMigration[]): Promise<void> {
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true, waitFactor });
   try {
-    await migratePostgres(connections, [...postgresMigrations, ...more]);
+    await migratePostgres(connections, migrations);
   } finally {
     await connections.close();
   }
 }
+
+/** As a version later than this one would. */
+const migrateTo = (url: string, ...more: PostgresMigration[]) => migrate(url, [...postgresMigrations, ...more]);
 
 test("an instance goes on serving while the next version adds to its tables, and so does one that starts after", async () => {
   const { url, read } = await database();
@@ -119,9 +122,7 @@ test("a day's messages are counted on, and an instance of the version before the
   const put = (count: number) =>
     read(`INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES ('default', ${day}, ${count}, 80, 9)
       ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`);
-  const connections = createConnections({ url, connectionsMax: 1, isPatient: true, waitFactor });
-  await migratePostgres(connections, postgresMigrations.slice(0, 4));
-  await connections.close();
+  await migrate(url, postgresMigrations.slice(0, 4));
   await put(7);
 
   const system = createManualSystem();
